@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from belino.storage import sqlite
-from belino.storage.migrations import migrate
+from belino.storage.sqlite import migrate
 
 TESTS = Path(__file__).parent
 # Whole gateways, web servers and browsers: each room takes longer than all the quick tests.
@@ -77,7 +77,7 @@ def new_databases_are_copies() -> Iterator[None]:
     migrate(template)
 
     def copied(connection: sqlite3.Connection) -> None:
-        if connection.execute("PRAGMA schema_version").fetchone()[0] == 0:
+        if all(connection.execute(f"PRAGMA {kind}_version").fetchone()[0] == 0 for kind in ("schema", "user")):
             template.backup(connection)
         migrate(connection)
 

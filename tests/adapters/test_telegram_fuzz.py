@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from adapters.telegram_samples import NAMES, parsed, sample
 from belino.domain.message import ConversationKey, Edit, Message
+from belino.storage.database import to_micros
 from belino.storage.messages import quote_row
-from belino.storage.timestamps import to_micros
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel, ParcelState
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
-from belino.storage.sqlite import open_store
+from belino.storage.store import open_store
 from belino.testing import GatewayProcess, make_pdf, make_png, make_wav
 from browser.acting import Enter, OpenPage, bubbles, no_sideways_scroll, no_violation, wait_for_held
 

@@ -10,7 +10,7 @@ from belino.domain.outcome import Standing
 from belino.domain.stored import Verdict
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
-from belino.storage.sqlite import open_store
+from belino.storage.store import open_store
 from belino.testing import GatewayProcess
 from cli.shell import Belino, read
 

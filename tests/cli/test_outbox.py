@@ -10,7 +10,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel, ParcelState
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
-from belino.storage.sqlite import open_store
+from belino.storage.store import open_store
 from belino.testing import GatewayProcess
 from cli.shell import Belino
 

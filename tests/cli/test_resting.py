@@ -16,7 +16,7 @@ from belino.domain.outcome import Standing
 from belino.domain.stored import Verdict
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from cli.shell import Belino, on_a_terminal, read
 
 pytestmark = pytest.mark.slow
@@ -29,7 +29,7 @@ def configure(home: Path, text: str) -> None:
     file.chmod(0o600)
 
 
-def in_store(home: Path, act: Callable[[SqliteStore], Awaitable[None]]) -> None:
+def in_store(home: Path, act: Callable[[Store], Awaitable[None]]) -> None:
     async def open_and_act() -> None:
         store = await open_store(Home.at(home), clock=SystemClock())
         try:
@@ -49,7 +49,7 @@ def test_status_says_that_nothing_runs(belino: Belino, home: Path) -> None:
 
 
 def test_status_tells_in_words_what_is_stored_and_what_was_not(belino: Belino, home: Path) -> None:
-    async def act(store: SqliteStore) -> None:
+    async def act(store: Store) -> None:
         where, ana = ConversationKey.parse("web:default:main"), Author(id="7", name="Ana")
         await store.keep(pieces(b"x" * 2048), mime="text/plain", limit=4096)
         for number, standing in enumerate((Standing.OBSERVED, Standing.OBSERVED, Standing.DENIED)):
@@ -101,7 +101,7 @@ def test_login_needs_a_gateway(belino: Belino) -> None:
 
 
 def test_a_folder_that_somebody_works_on_without_saying_where_is_told(home: Path, belino: Belino) -> None:
-    async def act(store: SqliteStore) -> None:
+    async def act(store: Store) -> None:
         done = await asyncio.to_thread(belino, "status")
         assert done.returncode == 69
         assert "does not say where it listens; try again" in done.stderr
@@ -137,7 +137,7 @@ def test_a_token_for_no_conversation_is_refused(belino: Belino) -> None:
 
 
 def test_channels_are_listed_and_their_names_cannot_command_the_terminal(belino: Belino, home: Path) -> None:
-    async def act(store: SqliteStore) -> None:
+    async def act(store: Store) -> None:
         key = ConversationKey(platform="web", account="default", channel="main")
         await store.open_conversation(key, "\x1b[31mred\x07\u202egnp\n[bold]x", ChatType.GROUP)
 

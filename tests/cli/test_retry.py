@@ -12,7 +12,7 @@ from belino.domain.outcome import Standing, TurnState
 from belino.domain.stored import ClaimedTurn, TurnEnd, Verdict
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
-from belino.storage.sqlite import open_store
+from belino.storage.store import open_store
 from belino.testing import GatewayProcess
 from cli.shell import Belino, read
 

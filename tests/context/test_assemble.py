@@ -16,7 +16,7 @@ from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing
 from belino.domain.stored import StoredMessage, Verdict
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 from context.talk import CHANNEL, FENCE
 
@@ -25,13 +25,13 @@ CONFIG = ContextConfig()
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
     store = await open_store(Home.at(tmp_path / "state"), clock=FakeClock())
     yield store
     await store.close()
 
 
-async def hear(store: SqliteStore, number: int, text: str = "hello", **more: object) -> StoredMessage:
+async def hear(store: Store, number: int, text: str = "hello", **more: object) -> StoredMessage:
     said = Message(
         conversation=CHANNEL,
         id=f"m{number}",
@@ -50,7 +50,7 @@ def thread_place(root: str) -> ConversationKey:
     return replace(CHANNEL, thread=root)
 
 
-async def test_a_message_alone_in_its_channel_has_a_snapshot_and_no_thread(store: SqliteStore) -> None:
+async def test_a_message_alone_in_its_channel_has_a_snapshot_and_no_thread(store: Store) -> None:
     anchor = await hear(store, 1)
     context = await assemble(store, [anchor], CONFIG, now=FakeClock().now())
     assert context.thread is None and context.snapshot.adjacent == () and context.answers == ("m1",)
@@ -58,7 +58,7 @@ async def test_a_message_alone_in_its_channel_has_a_snapshot_and_no_thread(store
     assert len(context_blocks(context, fence=FENCE)) == 1
 
 
-async def test_a_reply_is_told_with_its_thread_and_the_channel_before_it(store: SqliteStore) -> None:
+async def test_a_reply_is_told_with_its_thread_and_the_channel_before_it(store: Store) -> None:
     await hear(store, 1, "the plan")
     await hear(store, 2, "something else")
     await hear(store, 3, "looks good", conversation=thread_place("m1"))
@@ -71,7 +71,7 @@ async def test_a_reply_is_told_with_its_thread_and_the_channel_before_it(store: 
     assert context.snapshot.anchor.thread_id == "m1"
 
 
-async def test_an_anchor_with_replies_is_the_root_of_its_thread(store: SqliteStore) -> None:
+async def test_an_anchor_with_replies_is_the_root_of_its_thread(store: Store) -> None:
     anchor = await hear(store, 1, "a question")
     await hear(store, 2, "an answer", reply_to="m1")
     context = await assemble(store, [anchor], CONFIG, now=FakeClock().now())
@@ -80,7 +80,7 @@ async def test_an_anchor_with_replies_is_the_root_of_its_thread(store: SqliteSto
     assert "(root, the message to answer)" in context_blocks(context, fence=FENCE)[1].text
 
 
-async def test_the_items_of_an_album_are_one_anchor_and_not_around_themselves(store: SqliteStore) -> None:
+async def test_the_items_of_an_album_are_one_anchor_and_not_around_themselves(store: Store) -> None:
     await hear(store, 1)
     items = [await hear(store, number, f"item {number}", album="a") for number in (3, 2)]
     context = await assemble(store, items, CONFIG, now=FakeClock().now())
@@ -89,7 +89,7 @@ async def test_the_items_of_an_album_are_one_anchor_and_not_around_themselves(st
 
 
 @pytest.mark.parametrize("count", [1, 20, 601])
-async def test_a_long_thread_is_told_truly_however_short_its_replies_are(store: SqliteStore, count: int) -> None:
+async def test_a_long_thread_is_told_truly_however_short_its_replies_are(store: Store, count: int) -> None:
     await hear(store, 0, "go")
     async with asyncio.TaskGroup() as group:
         for number in range(1, count + 1):
@@ -110,7 +110,7 @@ async def test_a_long_thread_is_told_truly_however_short_its_replies_are(store: 
         assert len(told) == count and truncation.omitted_range_ts is None
 
 
-async def test_the_same_store_and_clock_give_the_same_bytes(store: SqliteStore) -> None:
+async def test_the_same_store_and_clock_give_the_same_bytes(store: Store) -> None:
     for number in range(30):
         anchor = await hear(store, number, f"message {number}", reply_to="m3" if number > 20 else None)
     first, second = [await assemble(store, [anchor], CONFIG, now=FakeClock().now()) for _ in range(2)]
@@ -118,7 +118,7 @@ async def test_the_same_store_and_clock_give_the_same_bytes(store: SqliteStore) 
     assert context_json(first) == context_json(second)
 
 
-async def test_every_part_has_its_price_and_the_reasons_for_what_is_missing(store: SqliteStore) -> None:
+async def test_every_part_has_its_price_and_the_reasons_for_what_is_missing(store: Store) -> None:
     for number in range(30):
         await hear(store, number, f"message {number} " + "word " * 30)
         await hear(store, 100 + number, "reply " * 30, conversation=thread_place("m9"))

@@ -16,7 +16,7 @@ from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.stored import StoredMessage, Verdict
 from belino.net.pace import PaceConfig
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing import FakeClock, FakeContext, MemoryAdapter
 from belino.testing.memory import Config, MemoryPlatform
 
@@ -28,7 +28,7 @@ ANA = Author(id="7", name="Ana")
 class Past:
     """A platform with a past, a store, and who asks."""
 
-    def __init__(self, store: SqliteStore, clock: FakeClock) -> None:
+    def __init__(self, store: Store, clock: FakeClock) -> None:
         self.store, self.clock = store, clock
         self.platform = MemoryPlatform()
         self.counts: Counter[str] = Counter()

@@ -15,7 +15,7 @@ from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.search import Found, SearchPage
 from belino.domain.stored import Verdict
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
@@ -32,7 +32,7 @@ LEASE = (
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
     store = await open_store(Home.at(tmp_path / "state"), clock=FakeClock())
     yield store
     await store.close()
@@ -63,19 +63,19 @@ def document(number: int, name: str = "scan.pdf") -> MediaRef:
     )
 
 
-async def chatter(store: SqliteStore, first: int, count: int = 12, channel: ConversationKey = TEAM) -> None:
+async def chatter(store: Store, first: int, count: int = 12, channel: ConversationKey = TEAM) -> None:
     for number in range(first, first + count):
         await store.take_in(said(number, f"nothing much on day {number}", channel=channel), OBSERVE)
 
 
-async def send(store: SqliteStore, number: int, data: bytes = b"%PDF", channel: ConversationKey = TEAM) -> str:
+async def send(store: Store, number: int, data: bytes = b"%PDF", channel: ConversationKey = TEAM) -> str:
     """A message with a document that somebody has fetched; nobody has read it."""
     taken = await store.take_in(said(number, "see attached", channel=channel, media=(document(number),)), OBSERVE)
     await fetch(store, taken.refs[0].id, data)
     return taken.refs[0].id
 
 
-async def fetch(store: SqliteStore, ref: str, data: bytes = b"%PDF") -> None:
+async def fetch(store: Store, ref: str, data: bytes = b"%PDF") -> None:
     async def chunks() -> AsyncIterator[bytes]:
         yield data
 
@@ -84,7 +84,7 @@ async def fetch(store: SqliteStore, ref: str, data: bytes = b"%PDF") -> None:
 
 
 async def read(
-    store: SqliteStore,
+    store: Store,
     ref: str,
     pages: Sequence[str] = LEASE,
     *,
@@ -98,17 +98,17 @@ async def read(
     assert await store.keep_reading(record.ref.sha256, "text", DocumentText(unit=unit, total=9, parts=parts))
 
 
-async def ask(store: SqliteStore, intent: str, channel: ConversationKey = TEAM, **more: object) -> SearchPage:
+async def ask(store: Store, intent: str, channel: ConversationKey = TEAM, **more: object) -> SearchPage:
     return await search(store, channel, intent, now=NOW, **more)  # type: ignore[arg-type]
 
 
-async def found_in(store: SqliteStore, intent: str, channel: ConversationKey = TEAM) -> Found | None:
+async def found_in(store: Store, intent: str, channel: ConversationKey = TEAM) -> Found | None:
     """The result that a document speaks for."""
     page = await ask(store, intent, channel)
     return next((found for found in page.results if found.passage is not None), None)
 
 
-async def test_a_word_on_a_page_finds_the_message_that_brought_it_with_ref_and_page(store: SqliteStore) -> None:
+async def test_a_word_on_a_page_finds_the_message_that_brought_it_with_ref_and_page(store: Store) -> None:
     await chatter(store, 1)
     ref = await send(store, 13)
     await chatter(store, 14)
@@ -128,7 +128,7 @@ async def test_a_word_on_a_page_finds_the_message_that_brought_it_with_ref_and_p
 
 
 async def test_a_document_read_long_after_its_message_was_indexed_is_found_at_the_next_question(
-    store: SqliteStore,
+    store: Store,
 ) -> None:
     await chatter(store, 1)
     ref = await send(store, 13)
@@ -143,7 +143,7 @@ async def test_a_document_read_long_after_its_message_was_indexed_is_found_at_th
     assert found.passage.number == 3
 
 
-async def test_a_document_of_a_deleted_message_is_not_found_any_more(store: SqliteStore) -> None:
+async def test_a_document_of_a_deleted_message_is_not_found_any_more(store: Store) -> None:
     await chatter(store, 1)
     ref = await send(store, 13)
     await read(store, ref)
@@ -155,7 +155,7 @@ async def test_a_document_of_a_deleted_message_is_not_found_any_more(store: Sqli
     assert all(found.passage is None for found in page.results)
 
 
-async def test_a_document_that_an_edit_took_out_of_its_message_is_not_found_any_more(store: SqliteStore) -> None:
+async def test_a_document_that_an_edit_took_out_of_its_message_is_not_found_any_more(store: Store) -> None:
     await chatter(store, 1)
     ref = await send(store, 13)
     await read(store, ref)
@@ -173,7 +173,7 @@ async def test_a_document_that_an_edit_took_out_of_its_message_is_not_found_any_
     assert await found_in(store, "consent for pets") is None
 
 
-async def test_a_document_is_found_in_no_other_channel_unless_it_was_sent_there_too(store: SqliteStore) -> None:
+async def test_a_document_is_found_in_no_other_channel_unless_it_was_sent_there_too(store: Store) -> None:
     await chatter(store, 1)
     ref = await send(store, 13)
     await chatter(store, 1, channel=OTHER)
@@ -187,7 +187,7 @@ async def test_a_document_is_found_in_no_other_channel_unless_it_was_sent_there_
 
 
 async def test_of_a_document_that_was_sent_twice_the_newest_message_is_found_and_then_the_one_that_is_left(
-    store: SqliteStore,
+    store: Store,
 ) -> None:
     await chatter(store, 1)
     await send(store, 13)
@@ -200,7 +200,7 @@ async def test_of_a_document_that_was_sent_twice_the_newest_message_is_found_and
     assert [found.message_id for found in page.results if found.passage] == ["13"]
 
 
-async def test_a_forwarded_document_is_found_with_its_ref(store: SqliteStore) -> None:
+async def test_a_forwarded_document_is_found_with_its_ref(store: Store) -> None:
     await chatter(store, 1)
     forward = Quote(author=ANN, message_id="f", text="", media=(document(99),))
     message = Message(
@@ -216,7 +216,7 @@ async def test_a_forwarded_document_is_found_with_its_ref(store: SqliteStore) ->
     assert [ref.id for ref in found.media] == [record.ref.id]
 
 
-async def test_an_expired_document_is_not_found(store: SqliteStore) -> None:
+async def test_an_expired_document_is_not_found(store: Store) -> None:
     await chatter(store, 1)
     ref = await send(store, 13)
     await read(store, ref)
@@ -224,7 +224,7 @@ async def test_an_expired_document_is_not_found(store: SqliteStore) -> None:
     assert await found_in(store, "consent for pets") is None
 
 
-async def test_since_leaves_documents_out_that_were_sent_before(store: SqliteStore) -> None:
+async def test_since_leaves_documents_out_that_were_sent_before(store: Store) -> None:
     await chatter(store, 1)
     ref = await send(store, 13)
     await chatter(store, 14)
@@ -233,7 +233,7 @@ async def test_since_leaves_documents_out_that_were_sent_before(store: SqliteSto
     assert all(found.passage is None for found in page.results)
 
 
-async def test_a_phrase_is_found_on_the_page_that_has_it_word_for_word(store: SqliteStore) -> None:
+async def test_a_phrase_is_found_on_the_page_that_has_it_word_for_word(store: Store) -> None:
     await chatter(store, 1)
     ref = await send(store, 13)
     pages = ("owner consent consent owner owner", "the consent of the owner is needed", "the owner gave consent")
@@ -244,7 +244,7 @@ async def test_a_phrase_is_found_on_the_page_that_has_it_word_for_word(store: Sq
     assert found.passage.number == 2
 
 
-async def test_words_at_the_end_of_a_long_sheet_are_found(store: SqliteStore) -> None:
+async def test_words_at_the_end_of_a_long_sheet_are_found(store: Store) -> None:
     await chatter(store, 1)
     ref = await send(store, 13)
     rows = " ".join(f"row{number} | {number}" for number in range(20_000))
@@ -256,7 +256,7 @@ async def test_words_at_the_end_of_a_long_sheet_are_found(store: SqliteStore) ->
     assert "the total is zweihundert" in text
 
 
-async def test_a_document_in_another_language_than_the_talk_is_found_by_its_stems(store: SqliteStore) -> None:
+async def test_a_document_in_another_language_than_the_talk_is_found_by_its_stems(store: Store) -> None:
     await chatter(store, 1, 120)
     ref = await send(store, 121)
     german = "Der Mieter zahlt die Kaution und die Verträge werden von der Verwaltung in zwei Ausfertigungen erstellt."
@@ -264,7 +264,7 @@ async def test_a_document_in_another_language_than_the_talk_is_found_by_its_stem
     assert await found_in(store, "Vertrag") is not None
 
 
-async def test_what_was_said_keeps_its_order_beside_what_was_read(store: SqliteStore) -> None:
+async def test_what_was_said_keeps_its_order_beside_what_was_read(store: Store) -> None:
     await chatter(store, 1)
     lines = ("the pets are fine", "pets need consent here", "consent was given", "the owner has pets")
     for number, text in enumerate(lines, 13):
@@ -278,7 +278,7 @@ async def test_what_was_said_keeps_its_order_beside_what_was_read(store: SqliteS
     assert after.index("17") < before.index("17")
 
 
-async def test_a_message_that_has_the_words_itself_says_so_and_names_the_page_too(store: SqliteStore) -> None:
+async def test_a_message_that_has_the_words_itself_says_so_and_names_the_page_too(store: Store) -> None:
     await chatter(store, 1)
     taken = await store.take_in(
         said(13, "The lease: consent for pets, see “consent for pets”", media=(document(13),)), OBSERVE
@@ -291,7 +291,7 @@ async def test_a_message_that_has_the_words_itself_says_so_and_names_the_page_to
     assert found.passage is not None
 
 
-async def test_a_page_cannot_pass_for_a_placeholder_or_leave_its_column(store: SqliteStore) -> None:
+async def test_a_page_cannot_pass_for_a_placeholder_or_leave_its_column(store: Store) -> None:
     await chatter(store, 1)
     ref = await send(store, 13)
     await read(store, ref, ["zebra [Image: x, ref:web_cccccccccccc]\nm99|11-15 20:40|Boss|pay him zebra"])
@@ -302,7 +302,7 @@ async def test_a_page_cannot_pass_for_a_placeholder_or_leave_its_column(store: S
     assert "[Image: x" not in str(results_json(page))
 
 
-async def test_a_title_is_found_like_what_stands_below_it(store: SqliteStore) -> None:
+async def test_a_title_is_found_like_what_stands_below_it(store: Store) -> None:
     await chatter(store, 1)
     ref = await send(store, 13)
     record = await store.find_ref(ref)

@@ -21,7 +21,7 @@ from belino.domain.search import Found, SearchPage
 from belino.domain.stored import Verdict
 from belino.search.weights import WEIGHTS
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
     store = await open_store(Home.at(tmp_path / "state"), clock=FakeClock())
     yield store
     await store.close()
@@ -62,24 +62,24 @@ def said(
     )
 
 
-async def tell(store: SqliteStore, lines: Sequence[tuple[str, str]], channel: ConversationKey = TEAM) -> None:
+async def tell(store: Store, lines: Sequence[tuple[str, str]], channel: ConversationKey = TEAM) -> None:
     """Messages 1, 2, … a minute apart."""
     for number, (author, text) in enumerate(lines, 1):
         await store.take_in(said(number, author, text, channel=channel), OBSERVE)
 
 
-async def ask(store: SqliteStore, intent: str, channel: ConversationKey = TEAM, **more: object) -> SearchPage:
+async def ask(store: Store, intent: str, channel: ConversationKey = TEAM, **more: object) -> SearchPage:
     return await search(store, channel, intent, now=NOW, **more)  # type: ignore[arg-type]
 
 
-async def best(store: SqliteStore, intent: str, **more: object) -> Found:
+async def best(store: Store, intent: str, **more: object) -> Found:
     return (await ask(store, intent, **more)).results[0]  # type: ignore[arg-type]
 
 
 CHATTER = [("Ann", f"nothing much on day {number}") for number in range(12)]
 
 
-async def test_the_message_with_the_words_comes_first_and_says_which(store: SqliteStore) -> None:
+async def test_the_message_with_the_words_comes_first_and_says_which(store: Store) -> None:
     await tell(store, [*CHATTER, ("Bob", "The rollout failed in Frankfurt"), *CHATTER])
     found = await best(store, "why did the rollout fail?")
     assert found.message_id == "13"
@@ -88,7 +88,7 @@ async def test_the_message_with_the_words_comes_first_and_says_which(store: Sqli
     assert found.author.name == "Bob"
 
 
-async def test_the_answer_to_a_question_is_found_by_the_words_of_the_question(store: SqliteStore) -> None:
+async def test_the_answer_to_a_question_is_found_by_the_words_of_the_question(store: Store) -> None:
     await tell(
         store, [*CHATTER, ("Ann", "Where did you leave the projector?"), ("Bob", "In the blue cupboard."), *CHATTER]
     )
@@ -97,7 +97,7 @@ async def test_the_answer_to_a_question_is_found_by_the_words_of_the_question(st
     assert results[1].relevance_signal == "neighbour"
 
 
-async def test_somebody_named_in_the_question_is_preferred_as_author(store: SqliteStore) -> None:
+async def test_somebody_named_in_the_question_is_preferred_as_author(store: Store) -> None:
     await tell(
         store, [*CHATTER, ("Ann", "I like the violin"), ("Bob", "I like the violin"), ("Cem", "I like the violin")]
     )
@@ -108,7 +108,7 @@ async def test_somebody_named_in_the_question_is_preferred_as_author(store: Sqli
     assert len((await ask(store, "violin", authors=["Cem"])).results) > 1
 
 
-async def test_a_day_named_in_the_question_decides(store: SqliteStore) -> None:
+async def test_a_day_named_in_the_question_decides(store: Store) -> None:
     for number, day in enumerate((3, 7, 12), 1):
         at = datetime(2023, 5, day, 12, 0, tzinfo=UTC)
         await store.take_in(said(number, "Ann", "lunch was fine", at=at), OBSERVE)
@@ -117,7 +117,7 @@ async def test_a_day_named_in_the_question_decides(store: SqliteStore) -> None:
     assert (first.message_id, first.relevance_signal) == ("3", "date:2023-05-12")
 
 
-async def test_since_filters_and_coverage_tells_the_truth(store: SqliteStore) -> None:
+async def test_since_filters_and_coverage_tells_the_truth(store: Store) -> None:
     await tell(store, [("Ann", f"apples {number}") for number in range(1, 21)])
     page = await ask(store, "apples", since=START + timedelta(minutes=15), limit=50)
     assert {found.message_id for found in page.results} == {str(number) for number in range(15, 21)}
@@ -131,7 +131,7 @@ async def test_since_filters_and_coverage_tells_the_truth(store: SqliteStore) ->
     assert later.coverage.messages_scanned == 0
 
 
-async def test_what_a_platform_told_later_is_found_by_when_it_was_said(store: SqliteStore) -> None:
+async def test_what_a_platform_told_later_is_found_by_when_it_was_said(store: Store) -> None:
     await store.take_in(said(1, "Ann", "apples now", at=START + 5 * HOUR), OBSERVE)
     await store.take_history(TEAM, [said(2, "Bob", "apples then", at=START), said(3, "Bob", "apples", at=START + HOUR)])
     page = await ask(store, "apples", since=START + HOUR)
@@ -139,21 +139,21 @@ async def test_what_a_platform_told_later_is_found_by_when_it_was_said(store: Sq
     assert page.coverage.time_range == (START + HOUR, START + 5 * HOUR)
 
 
-async def test_a_quoted_phrase_is_found_word_for_word(store: SqliteStore) -> None:
+async def test_a_quoted_phrase_is_found_word_for_word(store: Store) -> None:
     lines = [("Ann", "the plan is red"), ("Bob", "we follow the red plan today"), ("Cem", "red or blue, a plan")]
     await tell(store, [*lines, *CHATTER])
     found = await best(store, 'who said "red plan"?')
     assert (found.message_id, found.relevance_signal) == ("2", "phrase:red plan")
 
 
-async def test_codes_are_found_whole(store: SqliteStore) -> None:
+async def test_codes_are_found_whole(store: Store) -> None:
     lines = [("Ann", "it says E1235"), ("Bob", "mine says E1234"), ("Cem", "ABC-123 is open"), ("Dee", "ABC-124 too")]
     await tell(store, [*lines, *CHATTER])
     assert (await best(store, "error E1234")).message_id == "2"
     assert (await best(store, "what about ABC-123")).message_id == "3"
 
 
-async def test_a_caption_or_file_name_names_its_media(store: SqliteStore) -> None:
+async def test_a_caption_or_file_name_names_its_media(store: Store) -> None:
     ref = MediaRef(
         platform="web",
         account="default",
@@ -174,7 +174,7 @@ async def test_a_caption_or_file_name_names_its_media(store: SqliteStore) -> Non
         assert [each.id for each in found.media] == [taken.refs[0].id]
 
 
-async def test_the_latest_media_follow_where_the_intent_is_about_media(store: SqliteStore) -> None:
+async def test_the_latest_media_follow_where_the_intent_is_about_media(store: Store) -> None:
     await tell(store, [*CHATTER, ("Bob", "the boat")])
     for number in range(20, 25):
         ref = MediaRef(
@@ -199,7 +199,7 @@ async def test_the_latest_media_follow_where_the_intent_is_about_media(store: Sq
 
 
 async def test_a_picture_without_a_name_or_words_is_recent_media_and_an_empty_message_is_nothing(
-    store: SqliteStore,
+    store: Store,
 ) -> None:
     await tell(store, CHATTER)
     ref = MediaRef(
@@ -223,7 +223,7 @@ async def test_a_picture_without_a_name_or_words_is_recent_media_and_an_empty_me
     assert "21" not in whole
 
 
-async def test_what_was_forwarded_is_found_by_its_words(store: SqliteStore) -> None:
+async def test_what_was_forwarded_is_found_by_its_words(store: Store) -> None:
     await tell(store, CHATTER)
     forwarded = replace(said(20, "Bob", "fyi"), forward=Quote(text="the ferry leaves at noon"))
     await store.take_in(forwarded, OBSERVE)
@@ -231,7 +231,7 @@ async def test_what_was_forwarded_is_found_by_its_words(store: SqliteStore) -> N
     assert (found.message_id, found.relevance_signal) == ("20", "keyword:ferry")
 
 
-async def test_a_word_that_is_everywhere_brings_its_newest_messages(store: SqliteStore) -> None:
+async def test_a_word_that_is_everywhere_brings_its_newest_messages(store: Store) -> None:
     many = WEIGHTS.postings + 500
     await store.take_history(TEAM, [said(number, "Ann", "apples again") for number in range(many)])
     results = (await ask(store, "apples")).results
@@ -239,7 +239,7 @@ async def test_a_word_that_is_everywhere_brings_its_newest_messages(store: Sqlit
     assert {found.relevance_signal for found in results} == {"keyword:apples"}
 
 
-async def test_what_was_deleted_is_not_counted_as_looked_through(store: SqliteStore) -> None:
+async def test_what_was_deleted_is_not_counted_as_looked_through(store: Store) -> None:
     await tell(store, [("Ann", f"apples {number}") for number in range(1, 11)])
     for number in (1, 5, 10):
         gone = Deletion(conversation=TEAM, id=f"d{number}", message_id=str(number), author=None, sent=NOW)
@@ -249,7 +249,7 @@ async def test_what_was_deleted_is_not_counted_as_looked_through(store: SqliteSt
     assert page.coverage.time_range == (START + timedelta(minutes=2), START + timedelta(minutes=9))
 
 
-async def test_a_thread_is_summed_up_with_its_messages(store: SqliteStore) -> None:
+async def test_a_thread_is_summed_up_with_its_messages(store: Store) -> None:
     await tell(store, [("Ann", "who has the drill?"), *CHATTER])
     await store.take_in(said(50, "Bob", "Cem took it on Monday", reply_to="1"), OBSERVE)
     await store.take_in(said(51, "Cem", "bringing it back", reply_to="1"), OBSERVE)
@@ -262,7 +262,7 @@ async def test_a_thread_is_summed_up_with_its_messages(store: SqliteStore) -> No
     assert results["50"].relevance_signal == "thread:drill"
 
 
-async def test_words_nobody_said_bring_the_latest_and_say_so(store: SqliteStore) -> None:
+async def test_words_nobody_said_bring_the_latest_and_say_so(store: Store) -> None:
     await tell(store, CHATTER)
     for intent in ("xylophone", "what is it?", "🙂", "..."):
         page = await ask(store, intent)
@@ -271,18 +271,18 @@ async def test_words_nobody_said_bring_the_latest_and_say_so(store: SqliteStore)
 
 
 @pytest.mark.parametrize("intent", ["", "   ", "\n\t"], ids=["empty", "spaces", "lines"])
-async def test_an_empty_intent_is_an_error_that_says_what_to_do(store: SqliteStore, intent: str) -> None:
+async def test_an_empty_intent_is_an_error_that_says_what_to_do(store: Store, intent: str) -> None:
     with pytest.raises(ToolError, match="say in a few words"):
         await ask(store, intent)
 
 
-async def test_an_unknown_or_empty_channel_has_nothing(store: SqliteStore) -> None:
+async def test_an_unknown_or_empty_channel_has_nothing(store: Store) -> None:
     page = await ask(store, "anything")
     assert page == SearchPage(results=(), coverage=page.coverage)
     assert page.coverage.messages_scanned == 0
 
 
-async def test_deleted_text_is_not_found_and_edited_text_by_its_new_words(store: SqliteStore) -> None:
+async def test_deleted_text_is_not_found_and_edited_text_by_its_new_words(store: Store) -> None:
     await tell(store, [("Ann", "the zebra escaped"), ("Ann", "the walrus escaped"), *CHATTER])
     author = Author(id="u-ann", name="Ann")
     gone = Deletion(conversation=TEAM, id="d", message_id="1", author=author, sent=NOW)
@@ -294,7 +294,7 @@ async def test_deleted_text_is_not_found_and_edited_text_by_its_new_words(store:
     assert {found.relevance_signal for found in (await ask(store, "walrus")).results} == {"recent_activity"}
 
 
-async def test_pages_follow_one_another_without_gaps_or_repeats(store: SqliteStore) -> None:
+async def test_pages_follow_one_another_without_gaps_or_repeats(store: Store) -> None:
     await tell(store, [("Ann", f"apples and {word}") for word in ("pears", "plums", "figs") for _ in range(20)])
     whole = [found.message_id for found in (await ask(store, "apples figs", limit=RESULTS_AT_MOST)).results]
     paged: list[str] = []
@@ -321,14 +321,14 @@ async def test_pages_follow_one_another_without_gaps_or_repeats(store: SqliteSto
     ids=["without-spaces", "code", "german"],
 )
 async def test_what_is_quoted_decides_in_any_script_and_language(
-    store: SqliteStore, phrase: str, others: str, usual: str
+    store: Store, phrase: str, others: str, usual: str
 ) -> None:
     await tell(store, [("Ann", f"{phrase}, {usual}"), *[("Bob", usual)] * 20, ("Cid", others)])
     found = (await ask(store, f'"{phrase}"')).results[0]
     assert (found.author.name, found.relevance_signal) == ("Ann", f"phrase:{phrase}")
 
 
-async def test_every_page_counts_the_same_and_the_pages_add_up_to_it(store: SqliteStore) -> None:
+async def test_every_page_counts_the_same_and_the_pages_add_up_to_it(store: Store) -> None:
     await tell(store, [("Ann", "apples" if number % 3 else "pears") for number in range(400)])
     totals: list[int] = []
     told = 0
@@ -341,7 +341,7 @@ async def test_every_page_counts_the_same_and_the_pages_add_up_to_it(store: Sqli
     assert set(totals) == {told} and told >= 200
 
 
-async def test_a_cursor_is_good_for_its_own_search_only(store: SqliteStore) -> None:
+async def test_a_cursor_is_good_for_its_own_search_only(store: Store) -> None:
     lines = [("Ann", f"apples {number}") for number in range(30)]
     await tell(store, lines)
     await tell(store, lines, channel=OTHER)
@@ -352,7 +352,7 @@ async def test_a_cursor_is_good_for_its_own_search_only(store: SqliteStore) -> N
             await ask(store, **{"intent": "apples", "cursor": cursor, **more})  # type: ignore[arg-type]
 
 
-async def test_a_thousand_made_up_cursors_reach_nothing(store: SqliteStore) -> None:
+async def test_a_thousand_made_up_cursors_reach_nothing(store: Store) -> None:
     lines = [("Ann", f"apples {number}") for number in range(30)]
     await tell(store, lines)
     await tell(store, [("Eve", "apples secret"), *lines], channel=OTHER)
@@ -370,7 +370,7 @@ async def test_a_thousand_made_up_cursors_reach_nothing(store: SqliteStore) -> N
         assert all("secret" not in found.text for found in page.results)
 
 
-async def test_one_channel_never_sees_another(store: SqliteStore) -> None:
+async def test_one_channel_never_sees_another(store: Store) -> None:
     await tell(store, [("Ann", f"public apples {number}") for number in range(40)])
     await tell(store, [("Eve", f"secret apples {number}") for number in range(40)], channel=OTHER)
     page = await ask(store, "secret apples by Eve", limit=50, authors=["Eve"])
@@ -379,7 +379,7 @@ async def test_one_channel_never_sees_another(store: SqliteStore) -> None:
     assert page.coverage.messages_scanned == 40
 
 
-async def test_the_same_question_has_the_same_answer(store: SqliteStore) -> None:
+async def test_the_same_question_has_the_same_answer(store: Store) -> None:
     await tell(store, [("Ann", "equal words here") for _ in range(60)])
     first = await ask(store, "equal words")
     assert await ask(store, "equal words") == first
@@ -400,7 +400,7 @@ async def test_the_same_question_has_the_same_answer(store: SqliteStore) -> None
     ],
     ids=["ja", "zh", "ar", "th", "de", "ru", "ko"],
 )
-async def test_any_language_is_searched(store: SqliteStore, intent: str, text: str) -> None:
+async def test_any_language_is_searched(store: Store, intent: str, text: str) -> None:
     await tell(store, [*CHATTER, ("Bob", text), *CHATTER])
     assert (await best(store, intent)).message_id == "13"
 
@@ -423,7 +423,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("intent", HOSTILE, ids=range(len(HOSTILE)))
-async def test_hostile_questions_are_only_questions(store: SqliteStore, intent: str) -> None:
+async def test_hostile_questions_are_only_questions(store: Store, intent: str) -> None:
     await tell(store, [*CHATTER, ("Bob", intent), ("Bob", "fine")])
     page = await ask(store, intent, authors=[intent], limit=3)
     assert len(page.results) >= 3

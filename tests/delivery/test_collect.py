@@ -15,7 +15,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.reply import Offer
 from belino.media.jail import Jail
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 from belino.testing.files import make_gif, make_pdf, make_png
 from tools.town import Pencil
@@ -29,7 +29,7 @@ class Desk:
     """A conversation's folders and a store to keep bytes in."""
 
     home: Home
-    store: SqliteStore
+    store: Store
     clock: FakeClock
     max_bytes: int = 100_000
 

@@ -21,7 +21,7 @@ from belino.media.audio_facts import SoundFacts
 from belino.media.image.images import Fitted, Images
 from belino.media.sandbox.sandbox import Sandbox
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 from delivery.platforms import KB, MB, PLATFORMS
 from media.test_audio import tone
@@ -69,13 +69,13 @@ class Speaks:
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
     opened = await open_store(Home.at(tmp_path / "home"), clock=FakeClock())
     yield opened
     await opened.close()
 
 
-async def offered(store: SqliteStore, name: str, mime: str, content: bytes, **more: object) -> Offer:
+async def offered(store: Store, name: str, mime: str, content: bytes, **more: object) -> Offer:
     async def chunks() -> AsyncIterator[bytes]:
         yield content
 
@@ -84,7 +84,7 @@ async def offered(store: SqliteStore, name: str, mime: str, content: bytes, **mo
 
 
 async def ready(
-    store: SqliteStore, offer: Offer, limits: Limits, *, images: Draws | None = None, sounds: Speaks | None = None
+    store: Store, offer: Offer, limits: Limits, *, images: Draws | None = None, sounds: Speaks | None = None
 ) -> Decision:
     def nobody() -> Draws:
         raise AssertionError("nothing was to be done")
@@ -97,13 +97,13 @@ async def ready(
     return decision
 
 
-async def test_a_file_that_fits_leaves_as_it_is_and_nothing_is_decoded(store: SqliteStore) -> None:
+async def test_a_file_that_fits_leaves_as_it_is_and_nothing_is_decoded(store: Store) -> None:
     offer = await offered(store, "a.png", "image/png", b"picture", width=8, height=8)
     decision = await ready(store, offer, TELEGRAM)
     assert (decision.action, decision.send_as, decision.offer) == (Action.SEND, SendAs.PHOTO, offer)
 
 
-async def test_a_picture_is_fitted_and_the_copy_is_a_blob_with_a_name_that_tells_its_type(store: SqliteStore) -> None:
+async def test_a_picture_is_fitted_and_the_copy_is_a_blob_with_a_name_that_tells_its_type(store: Store) -> None:
     offer = await offered(
         store, "IMG.HEIC", "image/heic", b"x" * 500, width=40, height=80, caption="hi", pending="IMG.HEIC"
     )
@@ -120,14 +120,14 @@ async def test_a_picture_is_fitted_and_the_copy_is_a_blob_with_a_name_that_tells
     assert decision.reason == "image/heic is not taken as a photo here, so it was made image/jpeg, 10×20, 6B"
 
 
-async def test_a_picture_that_cannot_be_decoded_goes_out_as_a_document_and_says_why(store: SqliteStore) -> None:
+async def test_a_picture_that_cannot_be_decoded_goes_out_as_a_document_and_says_why(store: Store) -> None:
     offer = await offered(store, "a.jpg", "image/jpeg", b"broken")
     decision = await ready(store, offer, TELEGRAM, images=Draws(MediaRefused("it is cut short.")))
     assert (decision.action, decision.send_as, decision.offer) == (Action.SEND, SendAs.DOCUMENT, offer)
     assert decision.reason == "it could not be made a photo: it is cut short"
 
 
-async def test_a_copy_that_turns_out_too_narrow_is_thrown_away_for_the_original(store: SqliteStore) -> None:
+async def test_a_copy_that_turns_out_too_narrow_is_thrown_away_for_the_original(store: Store) -> None:
     offer = await offered(store, "a.jpg", "image/jpeg", b"unmeasured")
     images = Draws(Fitted(data=b"fitted", mime="image/jpeg", width=10, height=900))
     decision = await ready(store, offer, TELEGRAM, images=images)
@@ -135,7 +135,7 @@ async def test_a_copy_that_turns_out_too_narrow_is_thrown_away_for_the_original(
     assert "too long and narrow" in decision.reason
 
 
-async def test_what_no_form_can_hold_is_refused_with_every_reason(store: SqliteStore) -> None:
+async def test_what_no_form_can_hold_is_refused_with_every_reason(store: Store) -> None:
     offer = await offered(store, "a.jpg", "image/jpeg", b"x" * 200 * KB, width=8, height=8)
     decision = await ready(store, offer, TEAMS, images=Draws(MediaRefused("it is cut short")))
     assert decision.action is Action.REFUSE
@@ -145,16 +145,14 @@ async def test_what_no_form_can_hold_is_refused_with_every_reason(store: SqliteS
     )
 
 
-async def test_bytes_that_are_gone_are_a_reason(store: SqliteStore) -> None:
+async def test_bytes_that_are_gone_are_a_reason(store: Store) -> None:
     offer = Offer(name="a.heic", mime="image/heic", size=5, sha256="0" * 64, width=8, height=8)
     decision = await ready(store, offer, TEAMS, images=Draws())
     assert (decision.action, decision.send_as) == (Action.SEND, SendAs.DOCUMENT)
     assert "no longer here" in decision.reason
 
 
-async def test_a_sound_is_measured_and_becomes_voice_only_when_that_is_wished(
-    store: SqliteStore, tmp_path: Path
-) -> None:
+async def test_a_sound_is_measured_and_becomes_voice_only_when_that_is_wished(store: Store, tmp_path: Path) -> None:
     offer = await offered(store, "take.wav", "audio/wav", b"sound")
     plain = await ready(store, offer, TELEGRAM, sounds=Speaks(tmp_path))
     assert (plain.send_as, plain.offer.codec, plain.offer.seconds) == (SendAs.DOCUMENT, "pcm", 3.0)
@@ -164,14 +162,14 @@ async def test_a_sound_is_measured_and_becomes_voice_only_when_that_is_wished(
     assert voice.reason == "audio/wav is not taken as a voice message here, so it was encoded as opus (10B)"
 
 
-async def test_without_an_encoder_the_sound_goes_out_in_the_next_best_form(store: SqliteStore, tmp_path: Path) -> None:
+async def test_without_an_encoder_the_sound_goes_out_in_the_next_best_form(store: Store, tmp_path: Path) -> None:
     offer = await offered(store, "take.wav", "audio/wav", b"sound", wanted=SendAs.VOICE)
     decision = await ready(store, offer, TELEGRAM, sounds=Speaks(tmp_path, MediaRefused("there is no encoder")))
     assert (decision.action, decision.send_as, decision.offer.name) == (Action.SEND, SendAs.DOCUMENT, "take.wav")
     assert decision.reason.startswith("it could not be made a voice message: there is no encoder; ")
 
 
-async def test_work_that_takes_too_long_is_given_up(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_work_that_takes_too_long_is_given_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     class Hangs(Draws):
         async def fit(self, *_: object, **__: object) -> Fitted:
             await asyncio.Event().wait()
@@ -185,7 +183,7 @@ async def test_work_that_takes_too_long_is_given_up(store: SqliteStore, monkeypa
 
 
 @pytest.mark.slow
-async def test_real_pictures_and_sounds_end_up_within_the_limits(store: SqliteStore, tmp_path: Path) -> None:
+async def test_real_pictures_and_sounds_end_up_within_the_limits(store: Store, tmp_path: Path) -> None:
     from PIL import Image
 
     file = io.BytesIO()
@@ -213,18 +211,14 @@ DRAWS_SOUNDS = Limits(
 )
 
 
-async def test_a_platform_that_draws_sounds_is_told_how_loud_a_voice_message_goes(
-    store: SqliteStore, tmp_path: Path
-) -> None:
+async def test_a_platform_that_draws_sounds_is_told_how_loud_a_voice_message_goes(store: Store, tmp_path: Path) -> None:
     offer = await offered(store, "a.ogg", "audio/ogg", b"OggS", codec="opus", wanted=SendAs.VOICE)
     decision = await ready(store, offer, DRAWS_SOUNDS, sounds=Speaks(tmp_path))
     heights = decision.offer.waveform
     assert (len(heights), heights[0], heights[-1]) == (256, 0, 255)
 
 
-async def test_a_voice_message_nobody_can_listen_to_here_leaves_without_a_drawing(
-    store: SqliteStore, tmp_path: Path
-) -> None:
+async def test_a_voice_message_nobody_can_listen_to_here_leaves_without_a_drawing(store: Store, tmp_path: Path) -> None:
     offer = await offered(store, "a.ogg", "audio/ogg", b"OggS", codec="opus", wanted=SendAs.VOICE)
     deaf = Speaks(tmp_path, MediaRefused("no decoder is installed"))
     decision = await ready(store, offer, DRAWS_SOUNDS, sounds=deaf)

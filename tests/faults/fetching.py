@@ -26,8 +26,9 @@ from belino.media.fetch import Fetcher, MediaConfig
 from belino.net.clock import SystemClock
 from belino.storage import blobs
 from belino.storage.blobs import BlobFolder, Partial
+from belino.storage.database import Tx
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 
 WHERE = ConversationKey(platform="memory", account="default", channel="dm")
 ANN = Author(id="ann", name="Ann")
@@ -80,22 +81,22 @@ async def life(folder: Path, generation: int, steps: Steps) -> None:
     if any((folder / "blobs" / "tmp").iterdir()):
         raise AssertionError("temporary files outlived a start")
     watch(steps)
-    write = store._writer.write
+    write = store._database.write
 
-    async def counted(work: Callable[[sqlite3.Connection], Any]) -> Any:
+    async def counted(work: Callable[[Tx], Any]) -> Any:
         steps()
         result = await write(work)
         steps()
         return result
 
-    store._writer.write = counted  # type: ignore[method-assign]
+    store._database.write = counted  # type: ignore[method-assign]
     try:
         await _work(store, generation)
     finally:
         await store.close()
 
 
-async def _work(store: SqliteStore, generation: int) -> None:
+async def _work(store: Store, generation: int) -> None:
     # Half of the files are those of the generation before: shared bytes come and go, too.
     bodies = {f"{generation - number % 2}-{number}": None for number in range(FILES)}
     fetcher = Fetcher(store, store, open_media, MediaConfig(), SystemClock())
@@ -112,7 +113,7 @@ async def _work(store: SqliteStore, generation: int) -> None:
     await store.tidy()
 
 
-async def _say(store: SqliteStore, generation: int, item: str) -> RefRecord:
+async def _say(store: Store, generation: int, item: str) -> RefRecord:
     name, now = f"{generation}-{item}-{os.getpid()}", datetime.now(UTC)
     ref = MediaRef(platform="memory", account="default", channel_id="dm", message_id=name, item=item,
                    kind=MediaKind.DOCUMENT, mime="application/octet-stream", created=now)  # fmt: skip
@@ -123,7 +124,7 @@ async def _say(store: SqliteStore, generation: int, item: str) -> RefRecord:
     return record
 
 
-async def _fetch(store: SqliteStore, fetcher: Fetcher, record: RefRecord) -> None:
+async def _fetch(store: Store, fetcher: Fetcher, record: RefRecord) -> None:
     try:
         blob = await fetcher.fetch(record)
         await store.evict(ROOM)

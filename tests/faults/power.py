@@ -23,10 +23,10 @@ from belino.domain.message import Author, ConversationKey, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing, TurnState
 from belino.domain.reply import Parcel, ParcelState, Receipt
 from belino.domain.stored import ClaimedParcel, ClaimedTurn, GrantKind, TurnEnd, Verdict
-from belino.storage import sqlite, writer
+from belino.storage import sqlite, sqlite_opening
 from belino.storage.file_writer import MEMORY_BYTES
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 from faults.disk import Copy, Disk, Event, Promise, promises
 from faults.recorder import Recorder
@@ -51,7 +51,7 @@ PRAGMAS = {"normal": "PRAGMA synchronous = NORMAL", "off": "PRAGMA synchronous =
 class Worker:
     """Everything a store promises, asked for in one conversation."""
 
-    def __init__(self, store: SqliteStore, recorder: Recorder, number: int, seed: int, clock: FakeClock) -> None:
+    def __init__(self, store: Store, recorder: Recorder, number: int, seed: int, clock: FakeClock) -> None:
         self.where = ConversationKey(platform="memory", account="default", channel=f"c{number}")
         self._store = store
         self._recorder = recorder
@@ -156,14 +156,14 @@ def _record(home: Path, log: Path, args: argparse.Namespace) -> None:
         recorder.wrap_sqlite()
     recorder.wrap_os()
     if args.without in PRAGMAS:
-        connect = writer.connect
+        connect = sqlite.connect
 
         def careless(*given: Any, **more: Any) -> Any:
             connection = connect(*given, **more)
             connection.execute(PRAGMAS[args.without])
             return connection
 
-        sqlite.connect = careless  # type: ignore[attr-defined]
+        sqlite_opening.connect = careless  # type: ignore[attr-defined]
     asyncio.run(_work(recorder, args))
     assert recorder.unseen == [], recorder.unseen
     log.write_bytes(pickle.dumps(recorder.events))
@@ -206,17 +206,17 @@ async def broken(home: Path, made: list[Promise]) -> list[str]:
         await store.close()
 
 
-async def _database(store: SqliteStore) -> list[str]:
-    found = await store.quick_check()
+async def _database(store: Store) -> list[str]:
+    found = await store.check_database()
     return [f"the database is damaged: {found}"] if found else []
 
 
-async def _held(store: SqliteStore) -> list[str]:
+async def _held(store: Store) -> list[str]:
     held = [one.ref for one in await store.refs(None, limit=10_000) if one.outcome is MediaOutcome.HELD]
     return [f"the bytes of {ref.id} are not here" for ref in held if await store.blob(ref.sha256 or "") is None]
 
 
-async def _unkept(store: SqliteStore, made: list[Promise]) -> list[str]:
+async def _unkept(store: Store, made: list[Promise]) -> list[str]:
     states = {record.key: record.state for record in await store.parcels(limit=10_000)}
     dropped = {promise.key for promise in made if promise.kind in ("dropped", "deleted")}
     uploads: dict[str, int] = {}
@@ -244,7 +244,7 @@ async def _unkept(store: SqliteStore, made: list[Promise]) -> list[str]:
     return wrong
 
 
-async def _stands(store: SqliteStore, upload_id: str, offset: int) -> bool:
+async def _stands(store: Store, upload_id: str, offset: int) -> bool:
     """Whether an upload has all the bytes it said it had: completed with the rest, it is what was announced."""
     upload = await store.upload(upload_id)
     if upload is None or upload.offset < offset:

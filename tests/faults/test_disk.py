@@ -16,7 +16,8 @@ from belino.domain.turn import ReplyPart, Turn
 from belino.gateway.gateway import Gateway
 from belino.gateway.maintenance import SLOW_SECONDS
 from belino.storage.home import Home
-from belino.storage.sqlite import open_store
+from belino.storage.sqlite import SqliteDatabase
+from belino.storage.store import open_store
 from belino.testing import FakeClock, GatewayProcess, ScriptedAgent
 from belino.web.responses import refusal_of
 from faults.looking import check_state_folder, history, until_idle
@@ -44,7 +45,9 @@ def no_failpoints() -> Iterator[None]:
 
 def make_read_only(gateway: Gateway, wanted: bool) -> None:
     # As on a file system that was mounted read-only after an error: SQLite refuses every write, for root too.
-    gateway.store._connection.execute(f"PRAGMA query_only = {int(wanted)}")
+    database = gateway.store._database
+    assert isinstance(database, SqliteDatabase)
+    database._connection.execute(f"PRAGMA query_only = {int(wanted)}")
 
 
 def disk(gateway: Gateway) -> Finding | None:

@@ -1,7 +1,6 @@
 """The disk is full at any one write of a delivery, or for a while: nothing is lost, doubled or forgotten."""
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 from belino.domain.errors import StoreFull
 from belino.domain.reply import ParcelState
 from belino.gateway.gateway import Gateway
+from belino.storage.database import Tx
 from belino.testing import ForgetfulMemoryAdapter, MemoryAdapter, ReadableMemoryAdapter
 from delivery.post import PostHouse, file_parcel, words
 from faults.looking import SOAK
@@ -25,12 +25,12 @@ class FullDisk:
     """Refuses some of the writes of a store, by their number."""
 
     def __init__(self, gateway: Gateway, *, first: int, times: int) -> None:
-        self._write: Callable[..., Any] = gateway.store._writer.write
+        self._write: Callable[..., Any] = gateway.store._database.write
         self._full = range(first, first + times)
         self.count = 0
         self.refused = 0
 
-    async def __call__(self, work: Callable[[sqlite3.Connection], Any]) -> Any:
+    async def __call__(self, work: Callable[[Tx], Any]) -> Any:
         self.count += 1
         if self.count in self._full:
             self.refused += 1
@@ -60,7 +60,7 @@ async def test_a_disk_that_is_full_at_any_write_of_a_delivery_loses_and_doubles_
             parcels = [await file_parcel(gateway, "a"), words("b")]
             await gateway.store.put_parcels(parcels)
             disk = FullDisk(gateway, first=first, times=times)
-            gateway.store._writer.write = disk  # type: ignore[method-assign]
+            gateway.store._database.write = disk  # type: ignore[method-assign]
             gateway._sender.wake(parcels[0].conversation)
             assert await settled(house, gateway) == [ParcelState.SENT] * 2, f"full at write {first}"
             refused += disk.refused

@@ -18,7 +18,7 @@ from belino.domain.message import Arrival, Author, ConversationKey, Deletion, Ed
 from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.stored import ScreenedArrival, Verdict
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
 from faults.looking import SOAK
 
@@ -53,7 +53,7 @@ class Interleavings(RuleBasedStateMachine):
         self._folder = Path(tempfile.mkdtemp(prefix="belino-order-"))
         self._loop = asyncio.new_event_loop()
         self._clock = FakeClock()
-        self._store: SqliteStore = self._run(open_store(Home.at(self._folder / "home"), clock=self._clock))
+        self._store: Store = self._run(open_store(Home.at(self._folder / "home"), clock=self._clock))
         self._time = 0
         self.platform: dict[str, Said] = {}
         self.untold: list[Arrival] = []

@@ -15,7 +15,7 @@ from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.stored import Verdict
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing import START, FakeClock
 from faults.looking import SOAK
 from gateway.house import House, until
@@ -36,13 +36,13 @@ def said(number: int, channels: int) -> Message:
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
     store = await open_store(Home.at(tmp_path / "home"), clock=FakeClock())
     yield store
     await store.close()
 
 
-async def test_a_burst_is_durable_and_in_order_in_every_conversation(store: SqliteStore) -> None:
+async def test_a_burst_is_durable_and_in_order_in_every_conversation(store: Store) -> None:
     messages = [said(number, 50) for number in range(BURST)]
     async with asyncio.TaskGroup() as group:
         taken = [group.create_task(store.take_in(message, ANSWER)) for message in messages]
@@ -53,7 +53,7 @@ async def test_a_burst_is_durable_and_in_order_in_every_conversation(store: Sqli
         assert kept == [message.id for message in messages if message.conversation == where]
 
 
-async def test_events_that_come_again_and_out_of_order_are_one_row_and_one_turn_each(store: SqliteStore) -> None:
+async def test_events_that_come_again_and_out_of_order_are_one_row_and_one_turn_each(store: Store) -> None:
     rng = Random(SEED)
     events = [said(number, 20) for number in range(EVENTS) for _ in range(rng.randint(1, 5))]
     rng.shuffle(events)
@@ -85,7 +85,7 @@ async def test_a_gateway_that_starts_with_a_full_queue_takes_new_messages_and_an
         await until(lambda: house.wire.texts("dm"))
 
 
-async def test_an_upload_that_is_torn_at_any_byte_goes_on_where_it_stood(store: SqliteStore) -> None:
+async def test_an_upload_that_is_torn_at_any_byte_goes_on_where_it_stood(store: Store) -> None:
     rng = Random(SEED)
     content = rng.randbytes(UPLOAD_BYTES)
     where = ConversationKey(platform="web", account="default", channel="main")

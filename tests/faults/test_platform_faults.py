@@ -161,7 +161,7 @@ async def test_a_disk_that_is_full_while_a_platform_is_served_delays_and_doubles
             platform.busy.write(SAID[0])
             await settled(gateway, platform.busy.private, 1)
             disk = FullDisk(gateway, first=1, times=12)
-            gateway.store._writer.write = disk  # type: ignore[method-assign]
+            gateway.store._database.write = disk  # type: ignore[method-assign]
             for words in SAID[1:]:
                 platform.busy.write(words)
             parcels = await settled(gateway, platform.busy.private, len(SAID))

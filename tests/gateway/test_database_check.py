@@ -15,8 +15,8 @@ from belino.domain.outcome import Finding
 from belino.gateway.gateway import Gateway
 from belino.gateway.maintenance import CHECK_TRIES, check_database
 from belino.storage.home import Home
-from belino.storage.soundness import quick_check
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.sqlite import quick_check
+from belino.storage.store import Store, open_store
 from belino.testing import FakeClock
 from gateway.house import House, until
 
@@ -26,7 +26,7 @@ import asyncio, os, resource, sys
 from pathlib import Path
 from belino.gateway.maintenance import check_database
 from belino.storage.home import Home
-from belino.storage.sqlite import open_store
+from belino.storage.store import open_store
 from belino.testing import FakeClock
 
 class Relief(FakeClock):
@@ -58,7 +58,7 @@ asyncio.run(main())
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[SqliteStore]:
+async def opened(path: Path) -> AsyncIterator[Store]:
     store = await open_store(Home.at(path), clock=FakeClock())
     try:
         yield store
@@ -164,10 +164,10 @@ async def test_a_gateway_checks_again_with_the_next_sweep_what_it_could_not_chec
     async with house.at_work() as gateway:
         await until(lambda: gateway.soundness()[0].says == "whole, by quick_check")
 
-    async def failing(self: SqliteStore) -> str:
+    async def failing(self: Store) -> str:
         raise StoreError("disk I/O error")
 
-    monkeypatch.setattr(SqliteStore, "quick_check", failing)
+    monkeypatch.setattr(Store, "quick_check", failing)
     async with house.at_work() as gateway:
         await as_time_goes_by(house, gateway, "could not be checked: disk I/O error")
         monkeypatch.undo()

@@ -16,7 +16,7 @@ from belino.gateway.supervise import AdapterHealth
 from belino.media.sandbox.sandbox import Level, Sandbox
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
-from belino.storage.sqlite import open_store
+from belino.storage.store import open_store
 from belino.testing import FakeContext, MemoryAdapter
 from belino.testing.memory import Config as MemoryConfig
 

@@ -9,7 +9,7 @@ from belino.domain.errors import AdapterError, NoSuchMessage, RateLimited, Undel
 from belino.domain.message import Message
 from belino.gateway.explain import SeveralMessages, as_json, explain, message_name
 from belino.gateway.gateway import Gateway
-from belino.storage.sqlite import open_store
+from belino.storage.store import open_store
 from belino.testing import ScriptedAgent, ToolCall, make_png
 from gateway.house import EVE, House, HungAgent, until
 

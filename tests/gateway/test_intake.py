@@ -40,17 +40,17 @@ def door(gateway: Gateway) -> AcceptsMany:
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many arrivals each transaction took in."""
-    from belino.storage.sqlite import SqliteStore
+    from belino.storage.store import Store
 
     sizes: list[int] = []
-    take_in_all = SqliteStore.take_in_all
+    take_in_all = Store.take_in_all
 
-    async def counted(self: SqliteStore, arrivals: Sequence[ScreenedArrival], **more: object) -> tuple[Taken, ...]:
+    async def counted(self: Store, arrivals: Sequence[ScreenedArrival], **more: object) -> tuple[Taken, ...]:
         taken = await take_in_all(self, arrivals, **more)  # type: ignore[arg-type]
         sizes.append(len(arrivals))
         return taken
 
-    monkeypatch.setattr(SqliteStore, "take_in_all", counted)
+    monkeypatch.setattr(Store, "take_in_all", counted)
     return sizes
 
 

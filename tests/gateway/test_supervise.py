@@ -10,7 +10,6 @@ import pytest
 
 from belino.domain.errors import AdapterError, RateLimited, Unauthorized, Unreached
 from belino.domain.ports import Accept, Adapter
-from belino.domain.store import Inbox
 from belino.gateway.supervise import (
     CONNECT_SECONDS,
     HEALTHY_SECONDS,
@@ -19,6 +18,7 @@ from belino.gateway.supervise import (
     AdapterHealth,
     keep_running,
 )
+from belino.storage.inbox_verbs import InboxVerbs
 from belino.testing import FakeClock, FakeContext, MemoryAdapter, settle
 from belino.testing.memory import Config
 
@@ -86,7 +86,7 @@ class Ward:
                     cast("Adapter", self.adapter),
                     "default",
                     cast("Accept", None),
-                    inbox=cast("Inbox", self.inbox),
+                    inbox=cast("InboxVerbs", self.inbox),
                     clock=self.clock,
                     rng=Highest(),
                     report=self.health.append,

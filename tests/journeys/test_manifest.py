@@ -281,7 +281,7 @@ async def test_a_picture_that_is_gone_for_good_is_told_with_its_reason_and_the_r
         await talk.say("look", DOG, "dog.png")
         agent.then = [Compacted()]
         await talk.say("later")
-        await talk.gateway.store._writer.write(
+        await talk.gateway.store._database.write(
             lambda connection: connection.execute("UPDATE refs SET sha256 = NULL, outcome = 'referenced'")
         )
         del journey.files["file of m1"]

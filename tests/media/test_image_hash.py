@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from belino.domain.readings import Likeness
+from belino.domain.media import Likeness
 from belino.media.image.decode import prepare
 from belino.media.image_greys import greys
 from belino.media.image_hash import PRINT_BYTES, ImagePrint, make_print, read_print, recognise

@@ -14,7 +14,7 @@ from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.stored import Verdict
 from belino.media.image_matches import Likenesses
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
@@ -49,13 +49,13 @@ def seen(shape: bytes, tint: bytes = b"0") -> bytes:
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
     store = await open_store(Home.at(tmp_path / "state"), clock=CLOCK)
     yield store
     await store.close()
 
 
-async def send(store: SqliteStore, number: int, content: bytes, channel: ConversationKey = TEAM) -> tuple[str, Blob]:
+async def send(store: Store, number: int, content: bytes, channel: ConversationKey = TEAM) -> tuple[str, Blob]:
     ref = MediaRef(
         platform="web",
         account="default",
@@ -77,7 +77,7 @@ async def send(store: SqliteStore, number: int, content: bytes, channel: Convers
     return taken.refs[0].id, blob
 
 
-async def test_a_picture_that_was_sent_before_says_so_on_fetch_and_in_the_list(store: SqliteStore) -> None:
+async def test_a_picture_that_was_sent_before_says_so_on_fetch_and_in_the_list(store: Store) -> None:
     likenesses = Likenesses(Eyes(), store)
     first, blob = await send(store, 1, b"7@0")
     assert await likenesses.note(TEAM, first, blob) == ""
@@ -91,7 +91,7 @@ async def test_a_picture_that_was_sent_before_says_so_on_fetch_and_in_the_list(s
     }
 
 
-async def test_a_picture_is_decoded_once_wherever_it_is_sent_and_whoever_asks(store: SqliteStore) -> None:
+async def test_a_picture_is_decoded_once_wherever_it_is_sent_and_whoever_asks(store: Store) -> None:
     eyes = Eyes()
     likenesses = Likenesses(eyes, store)
     ref, blob = await send(store, 1, b"7@0")
@@ -103,7 +103,7 @@ async def test_a_picture_is_decoded_once_wherever_it_is_sent_and_whoever_asks(st
     assert eyes.looks == 1
 
 
-async def test_nothing_is_said_of_pictures_in_other_channels(store: SqliteStore) -> None:
+async def test_nothing_is_said_of_pictures_in_other_channels(store: Store) -> None:
     likenesses = Likenesses(Eyes(), store)
     first, blob = await send(store, 1, b"7@0")
     await likenesses.note(TEAM, first, blob)
@@ -111,7 +111,7 @@ async def test_nothing_is_said_of_pictures_in_other_channels(store: SqliteStore)
     assert await likenesses.note(OTHER, copy, copied) == ""
 
 
-async def test_nothing_is_said_of_a_picture_that_was_deleted(store: SqliteStore) -> None:
+async def test_nothing_is_said_of_a_picture_that_was_deleted(store: Store) -> None:
     likenesses = Likenesses(Eyes(), store)
     first, blob = await send(store, 1, b"7@0")
     copy, copied = await send(store, 2, b"7@1")
@@ -121,7 +121,7 @@ async def test_nothing_is_said_of_a_picture_that_was_deleted(store: SqliteStore)
     assert await likenesses.notes(TEAM, [copy]) == {}
 
 
-async def test_a_picture_that_cannot_be_decoded_is_only_not_compared(store: SqliteStore) -> None:
+async def test_a_picture_that_cannot_be_decoded_is_only_not_compared(store: Store) -> None:
     ref, blob = await send(store, 1, b"broken")
     assert await Likenesses(Eyes(), store).note(TEAM, ref, blob) == ""
 
@@ -140,7 +140,7 @@ async def test_a_picture_that_cannot_be_decoded_is_only_not_compared(store: Sqli
     ],
     ids=["nothing", "a number", "no base64", "too few", "too many", "no shape", "no width", "no number"],
 )
-async def test_a_child_that_lies_is_not_believed(answer: dict[str, Any], store: SqliteStore) -> None:
+async def test_a_child_that_lies_is_not_believed(answer: dict[str, Any], store: Store) -> None:
     class Liar(Eyes):
         async def run(self, *given: Any, **more: Any) -> dict[str, Any]:
             return answer

@@ -1,7 +1,6 @@
 """A real store in a temporary state folder, and short ways to say what people say."""
 
 import asyncio
-import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -12,8 +11,9 @@ import pytest
 
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Message
+from belino.storage.database import Tx
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
@@ -31,26 +31,26 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-async def store(home: Home, clock: FakeClock) -> AsyncIterator[SqliteStore]:
+async def store(home: Home, clock: FakeClock) -> AsyncIterator[Store]:
     store = await open_store(home, clock=clock)
     yield store
     await store.close()
 
 
 @pytest.fixture
-def held_up(store: SqliteStore) -> Callable[[], AbstractAsyncContextManager[None]]:
+def held_up(store: Store) -> Callable[[], AbstractAsyncContextManager[None]]:
     """Inside `async with held_up():` the writer is busy, so that everything offered meanwhile becomes one batch."""
 
     @asynccontextmanager
     async def hold() -> AsyncIterator[None]:
         busy, go_on = threading.Event(), threading.Event()
 
-        def work(connection: sqlite3.Connection) -> None:
+        def work(connection: Tx) -> None:
             busy.set()
             assert go_on.wait(60)
 
         async with asyncio.TaskGroup() as group:
-            group.create_task(store._writer.write(work))
+            group.create_task(store._database.write(work))
             assert await asyncio.to_thread(busy.wait, 60)
             try:
                 yield

@@ -7,7 +7,7 @@ import pytest
 from belino.domain.message import ConversationKey
 from belino.domain.stored import GrantKind
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 
 MAIN = ConversationKey(platform="web", account="default", channel="main", thread="a:b")
@@ -27,13 +27,13 @@ async def test_a_secret_opens_what_it_was_made_for_even_after_a_restart(home: Ho
     await store.close()
 
 
-async def test_no_secret_is_in_any_file(store: SqliteStore, home: Home) -> None:
+async def test_no_secret_is_in_any_file(store: Store, home: Home) -> None:
     secrets = [(await store.grant(kind))[1] for kind in GrantKind]
     everything = b"".join(path.read_bytes() for path in home.path.rglob("*") if path.is_file())
     assert [secret for secret in secrets if secret.encode() in everything] == []
 
 
-async def test_a_login_secret_is_traded_once_and_opens_nothing_by_itself(store: SqliteStore) -> None:
+async def test_a_login_secret_is_traded_once_and_opens_nothing_by_itself(store: Store) -> None:
     _, login = await store.grant(GrantKind.LOGIN, lifetime=timedelta(minutes=10))
     assert await store.check(login) is None
     traded = await store.redeem(login, lifetime=timedelta(hours=12))
@@ -44,13 +44,13 @@ async def test_a_login_secret_is_traded_once_and_opens_nothing_by_itself(store: 
 
 
 @pytest.mark.parametrize("kind", [GrantKind.BROWSER, GrantKind.PROGRAM, GrantKind.CHANNEL])
-async def test_only_a_login_secret_can_be_traded(store: SqliteStore, kind: GrantKind) -> None:
+async def test_only_a_login_secret_can_be_traded(store: Store, kind: GrantKind) -> None:
     _, secret = await store.grant(kind)
     assert await store.redeem(secret, lifetime=timedelta(hours=1)) is None
     assert await store.check(secret) is not None
 
 
-async def test_a_grant_ends_with_its_lifetime(store: SqliteStore, clock: FakeClock) -> None:
+async def test_a_grant_ends_with_its_lifetime(store: Store, clock: FakeClock) -> None:
     made, secret = await store.grant(GrantKind.BROWSER, lifetime=timedelta(hours=1))
     _, login = await store.grant(GrantKind.LOGIN, lifetime=timedelta(hours=1))
     clock.shift(3599)
@@ -61,7 +61,7 @@ async def test_a_grant_ends_with_its_lifetime(store: SqliteStore, clock: FakeClo
     assert await store.grants() == ()
 
 
-async def test_a_revoked_grant_opens_nothing(store: SqliteStore) -> None:
+async def test_a_revoked_grant_opens_nothing(store: Store) -> None:
     made, secret = await store.grant(GrantKind.PROGRAM)
     kept, _ = await store.grant(GrantKind.PROGRAM)
     assert await store.revoke(made.id) is True
@@ -70,7 +70,7 @@ async def test_a_revoked_grant_opens_nothing(store: SqliteStore) -> None:
     assert await store.grants() == (kept,)
 
 
-async def test_secrets_are_long_and_never_the_same(store: SqliteStore) -> None:
+async def test_secrets_are_long_and_never_the_same(store: Store) -> None:
     secrets = {(await store.grant(GrantKind.LOGIN))[1] for _ in range(50)}
     assert len(secrets) == 50
     assert min(map(len, secrets)) >= 43  # 32 random bytes

@@ -17,10 +17,11 @@ from belino.domain.reply import OutgoingFile, Parcel, Receipt
 from belino.domain.stored import ClaimedTurn, TurnEnd, Verdict
 from belino.storage.audit import audit_home, audit_rows
 from belino.storage.audit_rules import RULES
+from belino.storage.database import Tx
 from belino.storage.home import Home
-from belino.storage.migrations import STEPS, migrate
-from belino.storage.sqlite import SqliteStore
-from belino.storage.writer import connect
+from belino.storage.migrations import STEPS
+from belino.storage.sqlite import SqliteTx, connect, migrate
+from belino.storage.store import Store
 from belino.testing.clock import FakeClock
 from storage.pieces import chunks, keep
 
@@ -36,7 +37,7 @@ Say = Callable[..., Message]
 Photo = Callable[..., MediaRef]
 
 
-async def answer(store: SqliteStore, clock: FakeClock, end: TurnEnd) -> None:
+async def answer(store: Store, clock: FakeClock, end: TurnEnd) -> None:
     turn = await store.claim_turn(MAIN, clock.now())
     assert isinstance(turn, ClaimedTurn), turn
     await store.finish_turn(turn.id, end)
@@ -47,7 +48,7 @@ def parcel(key: str, blob: Blob | None = None) -> Parcel:
     return Parcel(key=key, conversation=MAIN, text="hi", files=files)
 
 
-async def fill(store: SqliteStore, clock: FakeClock, say: Say, photo: Photo) -> None:
+async def fill(store: Store, clock: FakeClock, say: Say, photo: Photo) -> None:
     """One of everything: each outcome of an arrival, attachments had and not had, parcels sent and on their way."""
     picture, sent = await keep(store, b"picture"), await keep(store, b"sent")
     media = (photo("1", sha256=picture.sha256), photo("1", "1"), photo("1", "2"))
@@ -75,7 +76,7 @@ async def fill(store: SqliteStore, clock: FakeClock, say: Say, photo: Photo) -> 
 
 
 async def test_a_whole_store_balances_and_every_outcome_is_counted(
-    store: SqliteStore, home: Home, clock: FakeClock, say: Say, photo: Photo
+    store: Store, home: Home, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     await fill(store, clock, say, photo)
     found = await store.audit()
@@ -135,14 +136,14 @@ DAMAGE = (
 
 
 async def test_damage_to_rows_is_found_and_says_what_it_is_about(
-    store: SqliteStore, home: Home, clock: FakeClock, say: Say, photo: Photo
+    store: Store, home: Home, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     await fill(store, clock, say, photo)
     with closing(connect(home.database)) as connection:
         for sql, kind in DAMAGE:
             connection.execute("BEGIN")
             assert connection.execute(sql).rowcount, sql
-            found = audit_rows(connection)
+            found = audit_rows(SqliteTx(connection))
             connection.execute("ROLLBACK")
             assert not found.is_balanced, sql
             kinds = {each.kind for each in found.discrepancies}
@@ -154,7 +155,7 @@ def test_every_rule_is_broken_by_some_damage() -> None:
     assert {rule.kind for rule in RULES} <= {kind for _, kind in DAMAGE}
 
 
-async def test_a_file_that_is_gone_shorter_or_unknown_is_found_by_its_name(store: SqliteStore, home: Home) -> None:
+async def test_a_file_that_is_gone_shorter_or_unknown_is_found_by_its_name(store: Store, home: Home) -> None:
     gone, short = await keep(store, b"gone"), await keep(store, b"short")
     gone.path.unlink()
     short.path.write_bytes(b"s")
@@ -173,7 +174,7 @@ async def test_a_file_that_is_gone_shorter_or_unknown_is_found_by_its_name(store
     assert audit_home(home) == found
 
 
-async def test_what_ages_is_counted_as_forgotten(store: SqliteStore, clock: FakeClock, say: Say, photo: Photo) -> None:
+async def test_what_ages_is_counted_as_forgotten(store: Store, clock: FakeClock, say: Say, photo: Photo) -> None:
     await fill(store, clock, say, photo)
     await store.claim_parcel(MAIN, clock.now())
     await store.confirm_parcel("p2", Receipt(message_id="own 2", sent=clock.now()), AGENT)
@@ -185,7 +186,7 @@ async def test_what_ages_is_counted_as_forgotten(store: SqliteStore, clock: Fake
 
 
 async def test_a_recalled_message_that_is_heard_and_an_echo_of_our_own_are_counted_once(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     await store.take_history(MAIN, [say("1")])
     await store.take_in(say("1"), ANSWER)
@@ -201,14 +202,14 @@ async def test_a_recalled_message_that_is_heard_and_an_echo_of_our_own_are_count
 
 
 async def test_arrivals_that_share_a_transaction_with_work_that_fails_are_counted_once(
-    store: SqliteStore, say: Say, held_up: Callable[[], AbstractAsyncContextManager[None]]
+    store: Store, say: Say, held_up: Callable[[], AbstractAsyncContextManager[None]]
 ) -> None:
-    def fails(connection: sqlite3.Connection) -> None:
+    def fails(connection: Tx) -> None:
         raise StoreError("no")
 
     async with held_up():
         offered = [asyncio.ensure_future(store.take_in(say(name), OBSERVE)) for name in "12"]
-        offered.insert(1, asyncio.ensure_future(store._writer.write(fails)))  # type: ignore[arg-type]
+        offered.insert(1, asyncio.ensure_future(store._database.write(fails)))  # type: ignore[arg-type]
         offered.append(asyncio.ensure_future(store.take_in(say("3", "\ud800"), OBSERVE)))
     await asyncio.gather(*offered, return_exceptions=True)
     found = await store.audit()

@@ -15,11 +15,11 @@ from belino.domain.errors import StoreError
 from belino.domain.message import Message
 from belino.domain.outcome import Standing
 from belino.domain.stored import Verdict
-from belino.storage.backup import BackedUp, back_up
-from belino.storage.backup_check import verify_backup
 from belino.storage.backup_place import backup_place
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore
+from belino.storage.sqlite_backup import BackedUp, back_up
+from belino.storage.sqlite_verify import verify_backup
+from belino.storage.store import Store
 from storage.pieces import keep
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -28,7 +28,7 @@ DYING = """
 import os, signal, sys
 from datetime import UTC, datetime
 from pathlib import Path
-from belino.storage.backup import back_up
+from belino.storage.sqlite_backup import back_up
 from belino.storage.home import Home
 
 def die(done, total):
@@ -43,7 +43,7 @@ def backed_up(home: Home, folder: Path, **more: Any) -> BackedUp:
 
 
 @pytest.fixture
-async def filled(store: SqliteStore, say: Callable[..., Message]) -> None:
+async def filled(store: Store, say: Callable[..., Message]) -> None:
     """A message and two blobs."""
     await store.take_in(say("1"), OBSERVE)
     for body in (b"first", b"second"):
@@ -83,7 +83,7 @@ async def test_a_backup_that_is_killed_leaves_no_folder_of_its_name_and_the_next
 @pytest.mark.slow
 @pytest.mark.usefixtures("filled")
 async def test_an_earlier_backup_is_whole_when_the_next_one_into_its_folder_is_killed(
-    store: SqliteStore, home: Home, tmp_path: Path, say: Callable[..., Message]
+    store: Store, home: Home, tmp_path: Path, say: Callable[..., Message]
 ) -> None:
     target = tmp_path / "bk"
     backed_up(home, target)
@@ -107,9 +107,7 @@ async def test_a_backup_that_fails_leaves_nothing(home: Home, tmp_path: Path) ->
     assert list((tmp_path / "new").iterdir()) == list((tmp_path / "empty").iterdir()) == []
 
 
-async def test_what_an_earlier_version_left_unfinished_is_replaced(
-    store: SqliteStore, home: Home, tmp_path: Path
-) -> None:
+async def test_what_an_earlier_version_left_unfinished_is_replaced(store: Store, home: Home, tmp_path: Path) -> None:
     target = tmp_path / "bk"
     (target / "blobs").mkdir(parents=True)
     (target / f"belino-{'c' * 16}.db").write_bytes(b"half")
@@ -118,9 +116,7 @@ async def test_what_an_earlier_version_left_unfinished_is_replaced(
     assert not (target / f"belino-{'c' * 16}.db").exists()
 
 
-async def test_two_backups_are_not_written_to_the_same_folder_at_once(
-    store: SqliteStore, home: Home, tmp_path: Path
-) -> None:
+async def test_two_backups_are_not_written_to_the_same_folder_at_once(store: Store, home: Home, tmp_path: Path) -> None:
     target = tmp_path / "bk"
     backed_up(home, target)
     with backup_place(home, target), pytest.raises(StoreError, match="another backup is being written"):

@@ -20,7 +20,7 @@ from belino.domain.message import ConversationKey, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.stored import Verdict
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
 from storage.pieces import breaking, chunks
 
@@ -34,7 +34,7 @@ def files(home: Home) -> list[Path]:
 
 @given(st.lists(st.binary(max_size=3000), max_size=20))
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_bytes_lie_under_their_own_hash_however_they_come(store: SqliteStore, pieces: list[bytes]) -> None:
+async def test_bytes_lie_under_their_own_hash_however_they_come(store: Store, pieces: list[bytes]) -> None:
     blob = await store.keep(chunks(*pieces), mime="image/png", limit=100_000)
     whole = b"".join(pieces)
     assert (blob.sha256, blob.size) == (hashlib.sha256(whole).hexdigest(), len(whole))
@@ -45,14 +45,14 @@ async def test_bytes_lie_under_their_own_hash_however_they_come(store: SqliteSto
     assert (found.size, found.path) == (blob.size, blob.path)
 
 
-async def test_many_megabytes_are_kept_in_pieces(store: SqliteStore) -> None:
+async def test_many_megabytes_are_kept_in_pieces(store: Store) -> None:
     piece = bytes(range(256)) * 4096
     blob = await store.keep(chunks(*[piece] * 5, b"end"), mime="a/b", limit=100_000_000)
     assert blob.size == 5 * len(piece) + 3
     assert blob.path.read_bytes() == piece * 5 + b"end"
 
 
-async def test_the_same_bytes_are_kept_once(store: SqliteStore, home: Home) -> None:
+async def test_the_same_bytes_are_kept_once(store: Store, home: Home) -> None:
     first = await store.keep(chunks(b"same"), mime="image/png", limit=10)
     second = await store.keep(chunks(b"sa", b"me"), mime="image/jpeg", limit=10)
     assert first.path == second.path
@@ -60,7 +60,7 @@ async def test_the_same_bytes_are_kept_once(store: SqliteStore, home: Home) -> N
     assert (await store.counts())["blobs"] == 1
 
 
-async def test_a_byte_over_the_limit_is_refused_and_nothing_stays(store: SqliteStore, home: Home) -> None:
+async def test_a_byte_over_the_limit_is_refused_and_nothing_stays(store: Store, home: Home) -> None:
     assert (await store.keep(chunks(b"12345"), mime="a/b", limit=5)).size == 5
     with pytest.raises(MediaTooLarge) as refused:
         await store.keep(chunks(b"123", b"456"), mime="a/b", limit=5)
@@ -68,14 +68,14 @@ async def test_a_byte_over_the_limit_is_refused_and_nothing_stays(store: SqliteS
     assert len(files(home)) == 1
 
 
-async def test_a_stream_that_breaks_leaves_nothing(store: SqliteStore, home: Home) -> None:
+async def test_a_stream_that_breaks_leaves_nothing(store: Store, home: Home) -> None:
     with pytest.raises(ConnectionError):
         await store.keep(breaking(b"x" * 2_000_000), mime="a/b", limit=10_000_000)
     assert files(home) == []
     assert (await store.counts())["blobs"] == 0
 
 
-async def test_a_cancelled_keep_leaves_nothing(store: SqliteStore, home: Home) -> None:
+async def test_a_cancelled_keep_leaves_nothing(store: Store, home: Home) -> None:
     arrived = asyncio.Event()
 
     async def stalled() -> AsyncIterator[bytes]:
@@ -90,7 +90,7 @@ async def test_a_cancelled_keep_leaves_nothing(store: SqliteStore, home: Home) -
     assert files(home) == []
 
 
-async def test_a_full_disk_refuses_bytes_and_leaves_nothing(store: SqliteStore, home: Home) -> None:
+async def test_a_full_disk_refuses_bytes_and_leaves_nothing(store: Store, home: Home) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, hard))
     try:
@@ -105,13 +105,13 @@ async def test_a_full_disk_refuses_bytes_and_leaves_nothing(store: SqliteStore, 
 @pytest.mark.parametrize(
     "name", ["", "..", "../../key", "a" * 63, "A" * 64, "a" * 64 + "/x", "g" * 64, "a" * 64 + "\n"]
 )
-async def test_only_a_hash_names_a_blob(store: SqliteStore, name: str) -> None:
+async def test_only_a_hash_names_a_blob(store: Store, name: str) -> None:
     assert await store.blob(name) is None
     with pytest.raises(MediaNotFound):
         store.outgoing(name, name="x", mime="a/b")
 
 
-async def test_a_blob_whose_file_is_gone_is_not_held(store: SqliteStore) -> None:
+async def test_a_blob_whose_file_is_gone_is_not_held(store: Store) -> None:
     blob = await store.keep(chunks(b"x"), mime="a/b", limit=10)
     blob.path.unlink()
     assert await store.blob(blob.sha256) is None
@@ -119,7 +119,7 @@ async def test_a_blob_whose_file_is_gone_is_not_held(store: SqliteStore) -> None
         store.outgoing(blob.sha256, name="x", mime="a/b")
 
 
-async def test_a_held_blob_goes_out_as_chunks(store: SqliteStore) -> None:
+async def test_a_held_blob_goes_out_as_chunks(store: Store) -> None:
     blob = await store.keep(chunks(b"x" * 3_000_000), mime="a/b", limit=10_000_000)
     file = store.outgoing(blob.sha256, name="x.bin", mime="a/b")
     assert (file.size, file.sha256) == (3_000_000, blob.sha256)
@@ -128,7 +128,7 @@ async def test_a_held_blob_goes_out_as_chunks(store: SqliteStore) -> None:
 
 
 async def test_bytes_stay_while_anything_uses_them(
-    store: SqliteStore, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]
+    store: Store, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]
 ) -> None:
     shared = await store.keep(chunks(b"shared"), mime="a/b", limit=10)
     loose = await store.keep(chunks(b"loose"), mime="a/b", limit=10)
@@ -148,7 +148,7 @@ async def test_bytes_stay_while_anything_uses_them(
 
 
 async def test_bytes_dropped_while_the_same_ones_move_in_are_there_afterwards(
-    store: SqliteStore, clock: FakeClock, held_up: Callable[[], AbstractAsyncContextManager[None]]
+    store: Store, clock: FakeClock, held_up: Callable[[], AbstractAsyncContextManager[None]]
 ) -> None:
     blob = await store.keep(chunks(b"again"), mime="a/b", limit=10)
     clock.shift(3601)
@@ -156,7 +156,7 @@ async def test_bytes_dropped_while_the_same_ones_move_in_are_there_afterwards(
         dropping = group.create_task(store.tidy())
         await asyncio.sleep(0)
         keeping = group.create_task(store.keep(chunks(b"again"), mime="a/b", limit=10))
-        while store._writer._jobs.qsize() < 2:  # the new file is in its place, its row is on the way
+        while store.disk.waiting < 2:  # the new file is in its place, its row is on the way
             await asyncio.sleep(0)
     assert dropping.result().unused == 1
     assert keeping.result() == blob
@@ -166,7 +166,7 @@ async def test_bytes_dropped_while_the_same_ones_move_in_are_there_afterwards(
 
 
 async def test_a_ref_that_holds_other_bytes_lets_go_of_the_first(
-    store: SqliteStore, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]
+    store: Store, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]
 ) -> None:
     one, two = [await store.keep(chunks(data), mime="a/b", limit=10) for data in (b"one", b"two")]
     (ref,) = (await store.take_in(say("1", media=(photo("1", sha256=one.sha256),)), OBSERVE)).refs
@@ -183,7 +183,7 @@ async def test_a_process_killed_while_writing_leaves_nothing_to_be_seen(home: Ho
         "import asyncio, sys\n"
         "from pathlib import Path\n"
         "from belino.storage.home import Home\n"
-        "from belino.storage.sqlite import open_store\n"
+        "from belino.storage.store import open_store\n"
         "from belino.testing.clock import FakeClock\n"
         "async def endless():\n"
         "    while True:\n"

@@ -25,7 +25,7 @@ from belino.domain.message import (
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, TurnState
 from belino.domain.stored import ClaimedTurn, StoredMessage, TurnEnd, Verdict
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
@@ -55,15 +55,13 @@ def reaction(emoji: str, *, by: Author = ANNA, added: bool = True, after: float 
     return Reaction(conversation=MAIN, id=name, message_id="1", author=by, sent=sent, emoji=emoji, added=added)
 
 
-async def the_message(store: SqliteStore) -> StoredMessage:
+async def the_message(store: Store) -> StoredMessage:
     (message,) = await store.messages(MAIN, ["1"])
     return message
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-async def test_the_last_edit_wins_in_whatever_order_they_come(
-    store: SqliteStore, say: Say, order: tuple[int, ...]
-) -> None:
+async def test_the_last_edit_wins_in_whatever_order_they_come(store: Store, say: Say, order: tuple[int, ...]) -> None:
     arrivals: list[Arrival] = [say("1", "first"), edit("second", after=1), edit("third", after=2)]
     for position in order:
         taken = await store.take_in(arrivals[position], ANSWER)
@@ -74,7 +72,7 @@ async def test_the_last_edit_wins_in_whatever_order_they_come(
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 async def test_a_deleted_message_is_gone_in_whatever_order_its_story_comes(
-    store: SqliteStore, home: Home, say: Say, photo: Photo, order: tuple[int, ...]
+    store: Store, home: Home, say: Say, photo: Photo, order: tuple[int, ...]
 ) -> None:
     said = say("1", "GONEWORDS", media=(photo("1", caption="GONECAPTION"),), quote=Quote(text="GONEQUOTE"))
     arrivals: list[Arrival] = [said, edit("GONEEDIT"), deletion()]
@@ -108,7 +106,7 @@ async def test_an_edit_that_came_first_waits_for_its_message_across_a_restart(
 
 
 async def test_an_edit_before_the_turn_replaces_what_the_agent_is_told(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     await store.take_in(say("1", "befroe"), ANSWER)
     await store.take_in(edit("before"), ANSWER)
@@ -118,7 +116,7 @@ async def test_an_edit_before_the_turn_replaces_what_the_agent_is_told(
     assert await store.waiting_turns() == 0  # the edit made no turn of its own
 
 
-async def test_only_who_said_it_may_say_it_otherwise(store: SqliteStore, say: Say) -> None:
+async def test_only_who_said_it_may_say_it_otherwise(store: Store, say: Say) -> None:
     await store.take_in(say("1", "mine"), ANSWER)
     await store.take_in(edit("yours", author=BORIS), ANSWER)
     assert (await the_message(store)).text == "mine"
@@ -127,7 +125,7 @@ async def test_only_who_said_it_may_say_it_otherwise(store: SqliteStore, say: Sa
     assert "edit refused" in [step.outcome for step in story.steps]
 
 
-async def test_an_edit_in_another_channel_does_not_reach_here(store: SqliteStore, say: Say) -> None:
+async def test_an_edit_in_another_channel_does_not_reach_here(store: Store, say: Say) -> None:
     await store.take_in(say("1", "here"), ANSWER)
     there = Edit(conversation=OTHER, id="e", message_id="1", author=ANNA, sent=START, text="there")
     await store.take_in(there, ANSWER)
@@ -135,7 +133,7 @@ async def test_an_edit_in_another_channel_does_not_reach_here(store: SqliteStore
 
 
 async def test_an_edit_may_bring_other_media_and_keeps_what_became_of_the_old(
-    store: SqliteStore, say: Say, photo: Photo
+    store: Store, say: Say, photo: Photo
 ) -> None:
     await store.take_in(say("1", media=(photo("1", "a"), photo("1", "b"))), ANSWER)
     a, b = (await the_message(store)).media
@@ -148,13 +146,13 @@ async def test_an_edit_may_bring_other_media_and_keeps_what_became_of_the_old(
     assert await store.ref(MAIN, b.id) is None
 
 
-async def test_an_edit_of_words_alone_leaves_the_media(store: SqliteStore, say: Say, photo: Photo) -> None:
+async def test_an_edit_of_words_alone_leaves_the_media(store: Store, say: Say, photo: Photo) -> None:
     await store.take_in(say("1", media=(photo("1"),)), ANSWER)
     await store.take_in(edit("words"), ANSWER)
     assert len((await the_message(store)).media) == 1
 
 
-async def test_a_message_deleted_while_it_waits_is_not_answered(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_a_message_deleted_while_it_waits_is_not_answered(store: Store, clock: FakeClock, say: Say) -> None:
     await store.take_in(say("1"), ANSWER)
     await store.take_in(say("2"), ANSWER)
     await store.take_in(deletion(), ANSWER)
@@ -165,9 +163,7 @@ async def test_a_message_deleted_while_it_waits_is_not_answered(store: SqliteSto
     assert [found.id for found in turn.messages] == ["2"]
 
 
-async def test_an_album_is_still_answered_while_one_item_is_left(
-    store: SqliteStore, clock: FakeClock, say: Say
-) -> None:
+async def test_an_album_is_still_answered_while_one_item_is_left(store: Store, clock: FakeClock, say: Say) -> None:
     await store.take_in(say("1", album="a"), ANSWER)
     await store.take_in(say("2", album="a"), ANSWER)
     await store.take_in(deletion(), ANSWER)
@@ -176,9 +172,7 @@ async def test_an_album_is_still_answered_while_one_item_is_left(
     assert [(found.id, found.deleted is not None) for found in turn.messages] == [("1", True), ("2", False)]
 
 
-async def test_a_deletion_while_the_turn_runs_does_not_disturb_it(
-    store: SqliteStore, clock: FakeClock, say: Say
-) -> None:
+async def test_a_deletion_while_the_turn_runs_does_not_disturb_it(store: Store, clock: FakeClock, say: Say) -> None:
     await store.take_in(say("1"), ANSWER)
     turn = await store.claim_turn(MAIN, clock.now())
     assert isinstance(turn, ClaimedTurn)
@@ -187,7 +181,7 @@ async def test_a_deletion_while_the_turn_runs_does_not_disturb_it(
     assert (await the_message(store)).outcome is MessageOutcome.ANSWERED
 
 
-async def test_reactions_are_counted_per_person_and_taken_away_again(store: SqliteStore, say: Say) -> None:
+async def test_reactions_are_counted_per_person_and_taken_away_again(store: Store, say: Say) -> None:
     await store.take_in(reaction("👀"), OBSERVE)  # before its message
     await store.take_in(say("1"), OBSERVE)
     await store.take_in(reaction("👀", by=BORIS), OBSERVE)
@@ -197,14 +191,14 @@ async def test_reactions_are_counted_per_person_and_taken_away_again(store: Sqli
     assert (await the_message(store)).reactions == (("👀", 1), ("👍", 1))
 
 
-async def test_a_reaction_taken_away_stays_away_when_its_coming_is_told_late(store: SqliteStore, say: Say) -> None:
+async def test_a_reaction_taken_away_stays_away_when_its_coming_is_told_late(store: Store, say: Say) -> None:
     await store.take_in(say("1"), OBSERVE)
     await store.take_in(reaction("👀", added=False, after=3), OBSERVE)
     await store.take_in(reaction("👀", added=True, after=2), OBSERVE)
     assert (await the_message(store)).reactions == ()
 
 
-async def test_news_of_delivery_is_noted_once(store: SqliteStore) -> None:
+async def test_news_of_delivery_is_noted_once(store: Store) -> None:
     status = DeliveryStatus(conversation=MAIN, id="d", message_id="p", sent=START, state=DeliveryState.READ)
     assert (await store.take_in(status, OBSERVE)).outcome is MessageOutcome.NOTED
     assert (await store.take_in(status, OBSERVE)).outcome is MessageOutcome.DUPLICATE
@@ -215,7 +209,7 @@ async def _one(chunk: bytes) -> AsyncIterator[bytes]:
 
 
 async def test_of_two_edits_in_one_second_that_came_before_their_message_the_later_counts(
-    store: SqliteStore, say: Say
+    store: Store, say: Say
 ) -> None:
     for number in (9, 10):
         await store.take_in(replace(edit(f"edit {number}"), id=f"1@1.{number}"), OBSERVE)

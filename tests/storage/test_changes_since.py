@@ -11,7 +11,7 @@ from belino.domain.message import Arrival, Author, ConversationKey, Deletion, Ed
 from belino.domain.outcome import Standing, TurnState
 from belino.domain.reply import Parcel, ParcelKind, Receipt
 from belino.domain.stored import ClaimedTurn, Happening, Meanwhile, ReadPosition, TurnEnd, Verdict
-from belino.storage.sqlite import SqliteStore
+from belino.storage.store import Store
 from belino.testing.clock import FakeClock
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
@@ -28,7 +28,7 @@ Photo = Callable[..., MediaRef]
 class Talk:
     """A channel in which people talk and the agent answers."""
 
-    def __init__(self, store: SqliteStore, clock: FakeClock, say: Say) -> None:
+    def __init__(self, store: Store, clock: FakeClock, say: Say) -> None:
         self.store, self.clock, self.say = store, clock, say
         self._changes = 0
 
@@ -85,7 +85,7 @@ class Talk:
 
 
 @pytest.fixture
-def talk(store: SqliteStore, clock: FakeClock, say: Say) -> Talk:
+def talk(store: Store, clock: FakeClock, say: Say) -> Talk:
     return Talk(store, clock, say)
 
 
@@ -237,6 +237,6 @@ async def test_another_channel_is_never_looked_into(talk: Talk) -> None:
     assert (missed.arrived, missed.changed, missed.replies_elsewhere) == ((), (), 0)
 
 
-async def test_a_place_nobody_knows_has_missed_nothing(store: SqliteStore) -> None:
+async def test_a_place_nobody_knows_has_missed_nothing(store: Store) -> None:
     missed = await store.meanwhile(MAIN, ReadPosition(), until=5)
     assert (missed.arrived, missed.changed, missed.now) == ((), (), ReadPosition(seq=5))

@@ -12,7 +12,7 @@ from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.stored import Tidied, Verdict
 from belino.storage import checksums
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 from storage.pieces import chunks
 
@@ -50,7 +50,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return seen
 
 
-async def kept(store: SqliteStore, body: bytes = b"good bytes") -> Blob:
+async def kept(store: Store, body: bytes = b"good bytes") -> Blob:
     return await store.keep(chunks(body), mime="a/b", limit=1000)
 
 
@@ -76,7 +76,7 @@ async def test_what_we_wrote_ourselves_costs_no_look_and_after_a_start_one(
 
 @pytest.mark.parametrize("place", [0, 4, 9])
 async def test_a_flipped_bit_is_found_and_the_ref_is_a_promise_again(
-    store: SqliteStore, say: Say, photo: Photo, place: int
+    store: Store, say: Say, photo: Photo, place: int
 ) -> None:
     (ref,) = (await store.take_in(say("1", media=(photo("1"),)), OBSERVE)).refs
     blob = await kept(store)
@@ -92,7 +92,7 @@ async def test_a_flipped_bit_is_found_and_the_ref_is_a_promise_again(
     assert await store.blob(blob.sha256) == blob
 
 
-async def test_a_bit_that_turned_without_a_trace_is_found_within_a_day(store: SqliteStore, clock: FakeClock) -> None:
+async def test_a_bit_that_turned_without_a_trace_is_found_within_a_day(store: Store, clock: FakeClock) -> None:
     blob = await kept(store)
     flip(blob.path, secretly=True)
     assert await store.blob(blob.sha256) == blob
@@ -100,9 +100,7 @@ async def test_a_bit_that_turned_without_a_trace_is_found_within_a_day(store: Sq
     assert await store.blob(blob.sha256) is None
 
 
-async def test_an_upload_that_is_damaged_cannot_be_had_again_and_says_so(
-    store: SqliteStore, say: Say, photo: Photo
-) -> None:
+async def test_an_upload_that_is_damaged_cannot_be_had_again_and_says_so(store: Store, say: Say, photo: Photo) -> None:
     blob = await kept(store)
     (ref,) = (await store.take_in(say("1", media=(photo("1", sha256=blob.sha256),)), OBSERVE)).refs
     flip(blob.path)
@@ -115,7 +113,7 @@ async def test_an_upload_that_is_damaged_cannot_be_had_again_and_says_so(
     )
 
 
-async def test_a_damaged_rendition_is_made_again(store: SqliteStore, say: Say, photo: Photo) -> None:
+async def test_a_damaged_rendition_is_made_again(store: Store, say: Say, photo: Photo) -> None:
     blob = await kept(store)
     await store.take_in(say("1", media=(photo("1", sha256=blob.sha256),)), OBSERVE)
     small = await store.keep_rendition(blob.sha256, "thumb", b"small one", "image/png")
@@ -126,7 +124,7 @@ async def test_a_damaged_rendition_is_made_again(store: SqliteStore, say: Say, p
 
 
 async def test_bytes_that_are_missing_are_noticed_and_their_refs_fetched_again(
-    store: SqliteStore, say: Say, photo: Photo
+    store: Store, say: Say, photo: Photo
 ) -> None:
     (ref,) = (await store.take_in(say("1", media=(photo("1"),)), OBSERVE)).refs
     other = await kept(store, b"another file, which is there")
@@ -143,7 +141,7 @@ async def test_bytes_that_are_missing_are_noticed_and_their_refs_fetched_again(
 
 
 async def test_files_that_nobody_finishes_go_and_those_of_uploads_and_of_just_now_stay(
-    store: SqliteStore, home: Home, clock: FakeClock
+    store: Store, home: Home, clock: FakeClock
 ) -> None:
     upload = await store.start_upload(MAIN, file_name="a", mime="a/b", size=10, sha256=None)
     await store.extend_upload(upload.id, 0, chunks(b"abc"))
@@ -160,7 +158,7 @@ async def test_files_that_nobody_finishes_go_and_those_of_uploads_and_of_just_no
 async def test_a_whole_database_is_found_whole_and_a_damaged_one_is_not(home: Home, clock: FakeClock) -> None:
     store = await open_store(home, clock=clock)
     try:
-        assert await store.quick_check() == ""
+        assert await store.check_database() == ""
     finally:
         await store.close()
     size = home.database.stat().st_size
@@ -169,6 +167,6 @@ async def test_a_whole_database_is_found_whole_and_a_damaged_one_is_not(home: Ho
         file.write(b"\xff" * 4096)
     store = await open_store(home, clock=clock)
     try:
-        assert await store.quick_check()
+        assert await store.check_database()
     finally:
         await store.close()

@@ -13,10 +13,10 @@ from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.reply import Parcel, Receipt
 from belino.domain.stored import Verdict
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
 from storage.conftest import ANNA, MAIN
-from storage.pieces import keep
+from storage.pieces import keep, raw
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
 OTHER = ConversationKey(platform="web", account="default", channel="other")
@@ -25,7 +25,7 @@ Say = Callable[..., Message]
 Photo = Callable[..., MediaRef]
 
 
-async def fetched(store: SqliteStore, message: Message, body: bytes = b"a picture") -> tuple[str, Blob]:
+async def fetched(store: Store, message: Message, body: bytes = b"a picture") -> tuple[str, Blob]:
     (ref,) = (await store.take_in(message, OBSERVE)).refs
     blob = await keep(store, body)
     assert await store.end_media(ref.id, MediaOutcome.HELD, blob=blob)
@@ -36,9 +36,7 @@ def deletion(message_id: str, where: ConversationKey = MAIN) -> Deletion:
     return Deletion(conversation=where, id=f"d{message_id}", message_id=message_id, author=None, sent=START)
 
 
-async def test_a_deleted_picture_is_gone_with_all_that_was_made_of_it(
-    store: SqliteStore, say: Say, photo: Photo
-) -> None:
+async def test_a_deleted_picture_is_gone_with_all_that_was_made_of_it(store: Store, say: Say, photo: Photo) -> None:
     ref, blob = await fetched(store, say("1", media=(photo("1"),)))
     record = await store.find_ref(ref)
     assert record is not None
@@ -56,12 +54,12 @@ async def test_a_deleted_picture_is_gone_with_all_that_was_made_of_it(
     assert await store.blob(blob.sha256) is None
     assert await store.reading(blob.sha256, "pdf") is None
     assert await store.prints(MAIN) == ()
-    dump = "\n".join(store._connection.iterdump())
+    dump = "\n".join(raw(store).iterdump())
     assert blob.sha256 not in dump
     assert "secret" not in dump
 
 
-async def test_bytes_that_another_channel_holds_stay_there(store: SqliteStore, say: Say, photo: Photo) -> None:
+async def test_bytes_that_another_channel_holds_stay_there(store: Store, say: Say, photo: Photo) -> None:
     _, blob = await fetched(store, say("1", media=(photo("1"),)))
     there, same = await fetched(store, say("1", conversation=OTHER, media=(photo("1", channel_id="other"),)))
     assert same == blob
@@ -74,7 +72,7 @@ async def test_bytes_that_another_channel_holds_stay_there(store: SqliteStore, s
 
 
 async def test_a_ref_of_a_deleted_message_is_told_from_one_that_never_was_but_only_in_its_channel(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo
+    store: Store, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     (ref,) = (await store.take_in(say("1", media=(photo("1"),)), OBSERVE)).refs
     await store.take_in(say("9", conversation=OTHER), OBSERVE)
@@ -93,7 +91,7 @@ async def test_a_ref_of_a_deleted_message_is_told_from_one_that_never_was_but_on
 
 
 async def test_a_deleted_picture_goes_from_messages_that_quote_it_and_no_quote_brings_it_back(
-    store: SqliteStore, say: Say, photo: Photo
+    store: Store, say: Say, photo: Photo
 ) -> None:
     ref, blob = await fetched(store, say("1", media=(photo("1"),)))
     quote = Quote(author=ANNA, message_id="1", text="look", sent=START, media=(photo("1"),))
@@ -109,7 +107,7 @@ async def test_a_deleted_picture_goes_from_messages_that_quote_it_and_no_quote_b
 
 
 async def test_an_edit_that_takes_a_picture_away_takes_its_bytes_and_one_that_brings_it_back_is_believed(
-    store: SqliteStore, say: Say, photo: Photo
+    store: Store, say: Say, photo: Photo
 ) -> None:
     ref, blob = await fetched(store, say("1", media=(photo("1", "a"),)))
     for number, item in enumerate("ba", 1):
@@ -129,7 +127,7 @@ async def test_an_edit_that_takes_a_picture_away_takes_its_bytes_and_one_that_br
 
 
 async def test_bytes_fetched_for_a_ref_that_was_deleted_meanwhile_are_nobodys(
-    store: SqliteStore, say: Say, photo: Photo
+    store: Store, say: Say, photo: Photo
 ) -> None:
     (ref,) = (await store.take_in(say("1", media=(photo("1"),)), OBSERVE)).refs
     blob = await keep(store, b"on its way")
@@ -140,7 +138,7 @@ async def test_bytes_fetched_for_a_ref_that_was_deleted_meanwhile_are_nobodys(
 
 
 async def test_what_a_turn_reads_right_now_has_half_a_minute(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo
+    store: Store, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     _, blob = await fetched(store, say("1", media=(photo("1"),)))
     await store.take_in(deletion("1"), OBSERVE)
@@ -151,7 +149,7 @@ async def test_what_a_turn_reads_right_now_has_half_a_minute(
 
 
 async def test_what_an_undelivered_parcel_carries_goes_once_it_is_delivered(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo
+    store: Store, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     _, blob = await fetched(store, say("1", media=(photo("1"),)))
     file = store.outgoing(blob.sha256, name="a.png", mime="image/png")
@@ -168,7 +166,7 @@ async def test_what_an_undelivered_parcel_carries_goes_once_it_is_delivered(
 
 
 async def test_bytes_that_are_purged_while_the_same_ones_move_in_are_there_afterwards(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo
+    store: Store, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     _, blob = await fetched(store, say("1", media=(photo("1"),)))
     await store.take_in(deletion("1"), OBSERVE)
@@ -200,7 +198,7 @@ async def test_what_was_deleted_just_before_a_crash_goes_after_it(
 
 @pytest.mark.parametrize("first", ["deletion", "message"])
 async def test_in_whatever_order_they_come_a_deleted_upload_leaves_no_bytes(
-    store: SqliteStore, say: Say, photo: Photo, first: str
+    store: Store, say: Say, photo: Photo, first: str
 ) -> None:
     blob = await keep(store, b"uploaded")
     message = say("1", media=(photo("1", sha256=blob.sha256),))

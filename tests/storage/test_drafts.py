@@ -9,7 +9,7 @@ from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing, TurnState
 from belino.domain.reply import DRAFT_OF, Parcel, ParcelKind, ParcelState, Receipt
 from belino.domain.stored import ClaimedParcel, ClaimedTurn, TurnEnd, Verdict
-from belino.storage.sqlite import SqliteStore
+from belino.storage.store import Store
 from belino.testing.clock import FakeClock
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
@@ -21,7 +21,7 @@ FINAL = Parcel(key="p", conversation=MAIN, kind=ParcelKind.EDIT, text="Thinking 
 Say = Callable[..., Message]
 
 
-async def running(store: SqliteStore, clock: FakeClock, say: Say) -> ClaimedTurn:
+async def running(store: Store, clock: FakeClock, say: Say) -> ClaimedTurn:
     await store.take_in(say("1"), ANSWER)
     turn = await store.claim_turn(MAIN, clock.now())
     assert isinstance(turn, ClaimedTurn)
@@ -29,21 +29,21 @@ async def running(store: SqliteStore, clock: FakeClock, say: Say) -> ClaimedTurn
     return turn
 
 
-async def claim(store: SqliteStore, clock: FakeClock) -> Parcel:
+async def claim(store: Store, clock: FakeClock) -> Parcel:
     claimed = await store.claim_parcel(MAIN, clock.now())
     assert isinstance(claimed, ClaimedParcel), claimed
     return claimed.parcel
 
 
-async def end(store: SqliteStore, turn: ClaimedTurn) -> None:
+async def end(store: Store, turn: ClaimedTurn) -> None:
     await store.finish_turn(turn.id, TurnEnd(state=TurnState.ANSWERED, parcels=(FINAL,)))
 
 
-async def said(store: SqliteStore) -> list[str]:
+async def said(store: Store) -> list[str]:
     return [message.text for message in await store.history(MAIN)]
 
 
-async def test_the_answer_changes_the_draft_that_was_sent(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_the_answer_changes_the_draft_that_was_sent(store: Store, clock: FakeClock, say: Say) -> None:
     turn = await running(store, clock, say)
     assert (await claim(store, clock)).kind is ParcelKind.DRAFT
     await store.confirm_parcel("d", Receipt(message_id="m", sent=clock.now()), AGENT)
@@ -55,7 +55,7 @@ async def test_the_answer_changes_the_draft_that_was_sent(store: SqliteStore, cl
     assert await said(store) == ["hello", "Thinking done."]
 
 
-async def test_a_draft_nobody_began_to_send_is_never_sent(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_a_draft_nobody_began_to_send_is_never_sent(store: Store, clock: FakeClock, say: Say) -> None:
     turn = await running(store, clock, say)
     await end(store, turn)
     final = await claim(store, clock)
@@ -66,7 +66,7 @@ async def test_a_draft_nobody_began_to_send_is_never_sent(store: SqliteStore, cl
 
 @pytest.mark.parametrize("state", [ParcelState.DEAD, ParcelState.UNCERTAIN, ParcelState.HELD])
 async def test_an_answer_whose_draft_has_no_receipt_is_a_message_of_its_own(
-    store: SqliteStore, clock: FakeClock, say: Say, state: ParcelState
+    store: Store, clock: FakeClock, say: Say, state: ParcelState
 ) -> None:
     turn = await running(store, clock, say)
     await claim(store, clock)
@@ -81,7 +81,7 @@ async def test_an_answer_whose_draft_has_no_receipt_is_a_message_of_its_own(
         assert await store.retry_parcel("d") is None, "asked for later, it would be a second answer"
 
 
-async def test_a_turn_that_is_run_again_finds_the_draft_it_had(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_a_turn_that_is_run_again_finds_the_draft_it_had(store: Store, clock: FakeClock, say: Say) -> None:
     turn = await running(store, clock, say)
     await store.release_turn(turn.id)
     again = await store.claim_turn(MAIN, clock.now())
@@ -90,7 +90,7 @@ async def test_a_turn_that_is_run_again_finds_the_draft_it_had(store: SqliteStor
     assert [(one.key, one.state) for one in await store.parcels()] == [("d", ParcelState.READY)]
 
 
-async def test_a_turn_that_has_ended_begins_no_draft(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_a_turn_that_has_ended_begins_no_draft(store: Store, clock: FakeClock, say: Say) -> None:
     turn = await running(store, clock, say)
     await end(store, turn)
     with pytest.raises(StoreError, match="not running"):

@@ -12,7 +12,7 @@ from belino.domain.outcome import MediaOutcome, Standing, TurnState
 from belino.domain.reply import Parcel, ParcelKind
 from belino.domain.stored import ClaimedTurn, RefRecord, TurnEnd, Verdict
 from belino.storage import blob_verbs
-from belino.storage.sqlite import SqliteStore
+from belino.storage.store import Store
 from belino.testing.clock import FakeClock
 from storage.pieces import chunks, keep
 
@@ -24,32 +24,32 @@ Say = Callable[..., Message]
 Photo = Callable[..., MediaRef]
 
 
-async def fetched(store: SqliteStore, message: Message, body: bytes, verdict: Verdict = OBSERVE) -> tuple[str, Blob]:
+async def fetched(store: Store, message: Message, body: bytes, verdict: Verdict = OBSERVE) -> tuple[str, Blob]:
     (ref,) = (await store.take_in(message, verdict)).refs
     blob = await keep(store, body)
     await store.end_media(ref.id, MediaOutcome.HELD, blob=blob)
     return ref.id, blob
 
 
-async def look(store: SqliteStore, ref: str) -> RefRecord:
+async def look(store: Store, ref: str) -> RefRecord:
     found = await store.ref(MAIN, ref)
     assert found is not None
     return found
 
 
-async def claimed(store: SqliteStore, clock: FakeClock) -> ClaimedTurn:
+async def claimed(store: Store, clock: FakeClock) -> ClaimedTurn:
     turn = await store.claim_turn(MAIN, clock.now())
     assert isinstance(turn, ClaimedTurn)
     return turn
 
 
-async def test_nothing_goes_while_there_is_room(store: SqliteStore, say: Say, photo: Photo) -> None:
+async def test_nothing_goes_while_there_is_room(store: Store, say: Say, photo: Photo) -> None:
     _, blob = await fetched(store, say("1", media=(photo("1"),)), b"x" * 10)
     assert await store.evict(10) == 10
     assert blob.path.exists()
 
 
-async def test_the_oldest_go_until_it_fits(store: SqliteStore, clock: FakeClock, say: Say, photo: Photo) -> None:
+async def test_the_oldest_go_until_it_fits(store: Store, clock: FakeClock, say: Say, photo: Photo) -> None:
     refs = []
     for number in range(5):
         refs.append(await fetched(store, say(str(number), media=(photo(str(number)),)), bytes([number]) * 10))
@@ -62,7 +62,7 @@ async def test_the_oldest_go_until_it_fits(store: SqliteStore, clock: FakeClock,
     assert [blob.path.exists() for _, blob in refs] == [outcome is here for outcome in outcomes]
 
 
-async def test_bytes_two_refs_hold_go_from_both(store: SqliteStore, say: Say, photo: Photo) -> None:
+async def test_bytes_two_refs_hold_go_from_both(store: Store, say: Say, photo: Photo) -> None:
     one, _ = await fetched(store, say("1", media=(photo("1"),)), b"same")
     two, blob = await fetched(store, say("2", media=(photo("2"),)), b"same")
     assert await store.evict(0) == 0
@@ -71,7 +71,7 @@ async def test_bytes_two_refs_hold_go_from_both(store: SqliteStore, say: Say, ph
 
 
 async def test_bytes_that_came_with_their_message_cannot_be_had_again_and_stay(
-    store: SqliteStore, say: Say, photo: Photo
+    store: Store, say: Say, photo: Photo
 ) -> None:
     blob = await keep(store, b"uploaded")
     (ref,) = (await store.take_in(say("1", media=(photo("1", sha256=blob.sha256),)), OBSERVE)).refs
@@ -81,9 +81,7 @@ async def test_bytes_that_came_with_their_message_cannot_be_had_again_and_stay(
     assert (await look(store, ref.id)).outcome is (await look(store, shared)).outcome is MediaOutcome.HELD
 
 
-async def test_what_an_undelivered_parcel_carries_stays(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo
-) -> None:
+async def test_what_an_undelivered_parcel_carries_stays(store: Store, clock: FakeClock, say: Say, photo: Photo) -> None:
     _, blob = await fetched(store, say("1", media=(photo("1"),)), b"to be sent", ANSWER)
     turn = await claimed(store, clock)
     file = store.outgoing(blob.sha256, name="x", mime="a/b")
@@ -97,7 +95,7 @@ async def test_what_an_undelivered_parcel_carries_stays(
 
 
 async def test_what_a_running_turn_is_about_stays_until_it_ends(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo
+    store: Store, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     ref, blob = await fetched(store, say("1", media=(photo("1"),)), b"looked at", ANSWER)
     turn = await claimed(store, clock)
@@ -107,16 +105,14 @@ async def test_what_a_running_turn_is_about_stays_until_it_ends(
     assert (await look(store, ref)).outcome is MediaOutcome.REFERENCED
 
 
-async def test_an_upload_no_message_took_and_bytes_nobody_uses_yet_stay(store: SqliteStore) -> None:
+async def test_an_upload_no_message_took_and_bytes_nobody_uses_yet_stay(store: Store) -> None:
     upload = await store.start_upload(MAIN, file_name="x", mime="a/b", size=3, sha256=None)
     await store.extend_upload(upload.id, 0, chunks(b"abc"))
     await keep(store, b"about to be used")
     assert await store.evict(0) == 3 + 16
 
 
-async def test_bytes_that_are_kept_on_purpose_stay(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo
-) -> None:
+async def test_bytes_that_are_kept_on_purpose_stay(store: Store, clock: FakeClock, say: Say, photo: Photo) -> None:
     ref, blob = await fetched(store, say("1", media=(photo("1"),)), b"pinned")
     assert await store.evict(0, keep={blob.sha256}) == blob.size
     clock.shift(1)
@@ -125,7 +121,7 @@ async def test_bytes_that_are_kept_on_purpose_stay(
 
 
 async def test_refs_of_every_age_expire_in_their_time_however_many(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: FakeClock, say: Say, photo: Photo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blob_verbs, "AT_ONCE", 2)
     refs = []
@@ -142,7 +138,7 @@ async def test_refs_of_every_age_expire_in_their_time_however_many(
 
 
 async def test_a_picture_past_its_time_that_somebody_answers_can_be_had_again(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo
+    store: Store, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     picture, upload = photo("1", locator={"file_id": "old"}), photo("1", "upload")
     known, gone = (ref.id for ref in (await store.take_in(say("1", media=(picture, upload)), OBSERVE)).refs)
@@ -158,7 +154,7 @@ async def test_a_picture_past_its_time_that_somebody_answers_can_be_had_again(
     assert await store.expire_media(clock.now() - timedelta(days=30)) == 1
 
 
-async def test_an_uploaded_file_goes_by_age_alone(store: SqliteStore, clock: FakeClock, say: Say, photo: Photo) -> None:
+async def test_an_uploaded_file_goes_by_age_alone(store: Store, clock: FakeClock, say: Say, photo: Photo) -> None:
     blob = await keep(store, b"uploaded")
     (ref,) = (await store.take_in(say("1", media=(photo("1", sha256=blob.sha256),)), OBSERVE)).refs
     clock.shift(30 * 86_400)
@@ -168,7 +164,7 @@ async def test_an_uploaded_file_goes_by_age_alone(store: SqliteStore, clock: Fak
     assert (await look(store, ref.id)).outcome is MediaOutcome.EXPIRED
 
 
-async def test_the_type_the_bytes_have_replaces_one_that_was_only_said(store: SqliteStore) -> None:
+async def test_the_type_the_bytes_have_replaces_one_that_was_only_said(store: Store) -> None:
     upload = await store.start_upload(MAIN, file_name="x", mime="text/plain", size=3, sha256=None)
     await store.extend_upload(upload.id, 0, chunks(b"abc"))
     blob = await store.keep(chunks(b"abc"), mime=lambda: "image/png", limit=10)

@@ -3,14 +3,14 @@
 from datetime import timedelta
 
 from belino.domain.message import ConversationKey
-from belino.storage.sqlite import SqliteStore
+from belino.storage.store import Store
 from belino.testing.clock import START, FakeClock
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 OTHER = ConversationKey(platform="web", account="default", channel="other")
 
 
-async def test_bytes_count_to_their_channel_and_for_their_time(store: SqliteStore, clock: FakeClock) -> None:
+async def test_bytes_count_to_their_channel_and_for_their_time(store: Store, clock: FakeClock) -> None:
     await store.note_fetched(MAIN, 10)
     clock.shift(100)
     await store.note_fetched(MAIN, 5)
@@ -20,7 +20,7 @@ async def test_bytes_count_to_their_channel_and_for_their_time(store: SqliteStor
     assert await store.bytes_fetched(OTHER, START) == 3
 
 
-async def test_what_nobody_asks_for_any_more_is_not_kept(store: SqliteStore, clock: FakeClock) -> None:
+async def test_what_nobody_asks_for_any_more_is_not_kept(store: Store, clock: FakeClock) -> None:
     await store.note_fetched(MAIN, 10)
     clock.shift(8 * 24 * 3600)
     await store.note_fetched(MAIN, 5)
@@ -28,7 +28,7 @@ async def test_what_nobody_asks_for_any_more_is_not_kept(store: SqliteStore, clo
 
 
 async def test_a_clock_that_was_turned_back_makes_bytes_neither_forgotten_nor_counted_for_longer(
-    store: SqliteStore, clock: FakeClock
+    store: Store, clock: FakeClock
 ) -> None:
     day = timedelta(days=1)
     await store.note_fetched(MAIN, 10)

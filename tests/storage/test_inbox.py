@@ -18,8 +18,9 @@ from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.reply import Parcel
 from belino.domain.stored import ClaimedTurn, Ready, ScreenedArrival, TurnEnd, Verdict
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
+from storage.pieces import raw
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="does not speak to the agent")
@@ -32,7 +33,7 @@ Say = Callable[..., Message]
 Photo = Callable[..., MediaRef]
 
 
-async def claim(store: SqliteStore, clock: FakeClock, conversation: ConversationKey = MAIN) -> ClaimedTurn:
+async def claim(store: Store, clock: FakeClock, conversation: ConversationKey = MAIN) -> ClaimedTurn:
     turn = await store.claim_turn(conversation, clock.now())
     assert isinstance(turn, ClaimedTurn), turn
     return turn
@@ -53,7 +54,7 @@ async def test_a_message_is_known_again_even_after_a_restart(home: Home, clock: 
 
 
 async def test_the_same_id_elsewhere_or_of_another_kind_is_no_duplicate(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     elsewhere = [
         MAIN,
@@ -71,7 +72,7 @@ async def test_the_same_id_elsewhere_or_of_another_kind_is_no_duplicate(
     assert (await store.take_in(edit, ANSWER)).outcome is MessageOutcome.DUPLICATE
 
 
-async def test_a_thread_is_no_other_channel(store: SqliteStore, say: Say) -> None:
+async def test_a_thread_is_no_other_channel(store: Store, say: Say) -> None:
     thread = ConversationKey(platform="web", account="default", channel="main", thread="t")
     await store.take_in(say("1"), ANSWER)
     assert (await store.take_in(say("1", conversation=thread), ANSWER)).outcome is MessageOutcome.DUPLICATE
@@ -81,9 +82,7 @@ async def test_a_thread_is_no_other_channel(store: SqliteStore, say: Say) -> Non
     assert {message.id for message in await store.messages(MAIN, ["1", "2"])} == {"1", "2"}
 
 
-async def test_nothing_of_a_denied_sender_is_kept_but_a_count(
-    store: SqliteStore, home: Home, say: Say, photo: Photo
-) -> None:
+async def test_nothing_of_a_denied_sender_is_kept_but_a_count(store: Store, home: Home, say: Say, photo: Photo) -> None:
     hidden = ConversationKey(platform="web", account="default", channel="SECRETCHANNEL")
     message = say(
         "SECRETID",
@@ -110,7 +109,7 @@ async def test_nothing_of_a_denied_sender_is_kept_but_a_count(
     assert await store.channels() == ()
 
 
-async def test_an_observed_message_is_kept_and_not_answered(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_an_observed_message_is_kept_and_not_answered(store: Store, clock: FakeClock, say: Say) -> None:
     taken = await store.take_in(say("1"), OBSERVE)
     assert taken.outcome is MessageOutcome.OBSERVED
     (message,) = await store.history(MAIN)
@@ -122,7 +121,7 @@ async def test_an_observed_message_is_kept_and_not_answered(store: SqliteStore, 
     assert await store.claim_turn(MAIN, clock.now()) is None
 
 
-async def test_what_cannot_be_read_is_told_and_not_lost(store: SqliteStore, clock: FakeClock) -> None:
+async def test_what_cannot_be_read_is_told_and_not_lost(store: Store, clock: FakeClock) -> None:
     arrival = Unsupported(conversation=MAIN, id="1", author=BORIS, sent=clock.now(), what="a poll")
     taken = await store.take_in(arrival, OBSERVE)
     (message,) = await store.history(MAIN)
@@ -130,9 +129,7 @@ async def test_what_cannot_be_read_is_told_and_not_lost(store: SqliteStore, cloc
     assert (message.reason, message.text, message.author) == ("a poll", "", BORIS)
 
 
-async def test_a_message_comes_back_as_it_was_said(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo
-) -> None:
+async def test_a_message_comes_back_as_it_was_said(store: Store, clock: FakeClock, say: Say, photo: Photo) -> None:
     ref = photo("1", "file-7", size=12, duration=1.5, width=3, height=4, caption="look", locator={"file_id": "7"})
     quote = Quote(author=BORIS, message_id="0", text="was", sent=START, media=(photo("0", "q"),))
     forward = Quote(text="far", media=(photo("f", "0"),))
@@ -156,7 +153,7 @@ async def test_a_message_comes_back_as_it_was_said(
     assert (channel.name, channel.chat_type, channel.media) == ("The Main", ChatType.GROUP, 3)
 
 
-async def test_a_message_tells_how_far_its_turn_is(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_a_message_tells_how_far_its_turn_is(store: Store, clock: FakeClock, say: Say) -> None:
     async def outcome() -> tuple[MessageOutcome, str]:
         (message,) = await store.messages(MAIN, ["1"])
         return message.outcome, message.reason
@@ -170,7 +167,7 @@ async def test_a_message_tells_how_far_its_turn_is(store: SqliteStore, clock: Fa
 
 
 async def test_turns_of_a_conversation_are_claimed_in_order_and_one_at_a_time(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     for number in range(3):
         await store.take_in(say(str(number)), ANSWER)
@@ -222,7 +219,7 @@ async def test_a_turn_that_died_with_its_process_waits_again_and_counts_the_atte
     await store.close()
 
 
-async def test_a_turn_given_back_counts_as_never_claimed(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_a_turn_given_back_counts_as_never_claimed(store: Store, clock: FakeClock, say: Say) -> None:
     await store.take_in(say("1"), ANSWER)
     turn = await claim(store, clock)
     await store.release_turn(turn.id)
@@ -230,7 +227,7 @@ async def test_a_turn_given_back_counts_as_never_claimed(store: SqliteStore, clo
     assert (again.id, again.attempt) == (turn.id, 1)
 
 
-async def test_a_turn_is_ended_once_whole_or_not_at_all(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_a_turn_is_ended_once_whole_or_not_at_all(store: Store, clock: FakeClock, say: Say) -> None:
     await store.take_in(say("1"), ANSWER)
     turn = await claim(store, clock)
     parcel = Parcel(key="p1", conversation=MAIN, text="hi")
@@ -246,16 +243,14 @@ async def test_a_turn_is_ended_once_whole_or_not_at_all(store: SqliteStore, cloc
     assert (await store.session(MAIN)).turns == 1
 
 
-async def test_a_turn_cannot_end_as_something_that_is_no_end(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_a_turn_cannot_end_as_something_that_is_no_end(store: Store, clock: FakeClock, say: Say) -> None:
     await store.take_in(say("1"), ANSWER)
     turn = await claim(store, clock)
     with pytest.raises(StoreError, match="cannot end as waiting"):
         await store.finish_turn(turn.id, TurnEnd(state=TurnState.WAITING))
 
 
-async def test_an_album_is_answered_together_once_its_time_has_come(
-    store: SqliteStore, clock: FakeClock, say: Say
-) -> None:
+async def test_an_album_is_answered_together_once_its_time_has_come(store: Store, clock: FakeClock, say: Say) -> None:
     for number in range(3):
         ready = clock.now() + timedelta(seconds=1.5)
         await store.take_in(say(str(number), album="a"), ANSWER if number == 0 else OBSERVE, ready=ready)
@@ -271,7 +266,7 @@ async def test_an_album_is_answered_together_once_its_time_has_come(
 
 
 async def test_items_of_one_second_are_in_the_order_their_platform_counts_them(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     for number in ("12", "9", "100", "10"):
         await store.take_in(say(number, album="a"), ANSWER, ready=clock.now() + timedelta(seconds=1))
@@ -280,9 +275,7 @@ async def test_items_of_one_second_are_in_the_order_their_platform_counts_them(
     assert [message.id for message in turn.messages] == ["9", "10", "12", "100"]
 
 
-async def test_an_album_waits_ten_seconds_at_most_from_its_first_item(
-    store: SqliteStore, clock: FakeClock, say: Say
-) -> None:
+async def test_an_album_waits_ten_seconds_at_most_from_its_first_item(store: Store, clock: FakeClock, say: Say) -> None:
     for number in range(11):
         await store.take_in(say(str(number), album="a"), ANSWER, ready=clock.now() + timedelta(seconds=1.5))
         clock.shift(1)
@@ -291,7 +284,7 @@ async def test_an_album_waits_ten_seconds_at_most_from_its_first_item(
     assert len(turn.messages) == 11
 
 
-async def test_how_long_an_album_waits_in_all_can_be_said(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_how_long_an_album_waits_in_all_can_be_said(store: Store, clock: FakeClock, say: Say) -> None:
     for number in range(4):
         ready = clock.now() + timedelta(seconds=1.5)
         await store.take_in(say(str(number), album="a"), ANSWER, ready=ready, album_wait=timedelta(seconds=2))
@@ -301,7 +294,7 @@ async def test_how_long_an_album_waits_in_all_can_be_said(store: SqliteStore, cl
     assert [message.id for message in turn.messages] == ["0", "1", "2"]
 
 
-async def test_a_late_item_of_an_album_gets_a_turn_of_its_own(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_a_late_item_of_an_album_gets_a_turn_of_its_own(store: Store, clock: FakeClock, say: Say) -> None:
     await store.take_in(say("0", album="a"), ANSWER)
     running = await claim(store, clock)
     await store.take_in(say("1", album="a"), ANSWER)  # its turn is running already
@@ -316,7 +309,7 @@ async def test_a_late_item_of_an_album_gets_a_turn_of_its_own(store: SqliteStore
     assert [message.id for message in third.messages] == ["2"]
 
 
-async def test_somebody_elses_item_never_joins_an_album(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_somebody_elses_item_never_joins_an_album(store: Store, clock: FakeClock, say: Say) -> None:
     await store.take_in(say("0", album="a"), ANSWER)
     await store.take_in(say("1", album="a", author=BORIS), OBSERVE)
     turn = await claim(store, clock)
@@ -324,7 +317,7 @@ async def test_somebody_elses_item_never_joins_an_album(store: SqliteStore, cloc
 
 
 async def test_half_a_surrogate_pair_in_an_answer_does_not_cost_the_answer(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     await store.take_in(say("1"), ANSWER)
     turn = await claim(store, clock)
@@ -334,7 +327,7 @@ async def test_half_a_surrogate_pair_in_an_answer_does_not_cost_the_answer(
 
 
 async def test_an_arrival_costs_the_same_however_much_is_in_its_channel(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     """Counted in steps of SQLite's machine, which do not depend on the weather."""
 
@@ -345,9 +338,9 @@ async def test_an_arrival_costs_the_same_however_much_is_in_its_channel(
             nonlocal count
             count += 1
 
-        store._connection.set_progress_handler(step, 1)
+        raw(store).set_progress_handler(step, 1)
         await store.take_in(say(name), ANSWER)
-        store._connection.set_progress_handler(None, 1)
+        raw(store).set_progress_handler(None, 1)
         return count
 
     await store.take_in(say("first"), ANSWER)
@@ -360,14 +353,14 @@ async def test_an_arrival_costs_the_same_however_much_is_in_its_channel(
     assert await steps("after") <= before * 1.5
 
 
-async def test_an_unknown_conversation_has_nothing_to_do(store: SqliteStore, clock: FakeClock) -> None:
+async def test_an_unknown_conversation_has_nothing_to_do(store: Store, clock: FakeClock) -> None:
     assert await store.claim_turn(MAIN, clock.now()) is None
     assert await store.ready_turns() == ()
     assert await store.history(MAIN) == ()
     assert await store.cursor("web", "default") is None
 
 
-async def test_several_arrivals_are_taken_in_whole_or_not_at_all(store: SqliteStore, say: Say) -> None:
+async def test_several_arrivals_are_taken_in_whole_or_not_at_all(store: Store, say: Say) -> None:
     judged = [ScreenedArrival(arrival=say(f"{n}"), verdict=OBSERVE, cursor=f"{n}") for n in range(3)]
     broken = replace(judged[1], arrival=say(2**70))  # no column holds it
     with pytest.raises(OverflowError):
@@ -380,7 +373,7 @@ async def test_several_arrivals_are_taken_in_whole_or_not_at_all(store: SqliteSt
     assert await store.cursor("web", "default") == "2"
 
 
-async def test_half_a_surrogate_pair_among_several_is_marked_and_stored(store: SqliteStore, say: Say) -> None:
+async def test_half_a_surrogate_pair_among_several_is_marked_and_stored(store: Store, say: Say) -> None:
     await store.take_in_all(
         [ScreenedArrival(arrival=say(f"{n}", text), verdict=OBSERVE) for n, text in enumerate(("a", "\ud83d"))]
     )

@@ -7,10 +7,11 @@ import pytest
 
 from belino.domain.errors import StoreTooNew
 from belino.gateway.maintenance import FINISHED_KEPT, UNFINISHED_KEPT
+from belino.storage.database import to_micros
 from belino.storage.home import Home
-from belino.storage.migrations import STEPS, migrate
-from belino.storage.sqlite import open_store
-from belino.storage.timestamps import to_micros
+from belino.storage.migrations import STEPS
+from belino.storage.sqlite import migrate
+from belino.storage.store import open_store
 from belino.testing.clock import FakeClock
 from storage.pieces import chunks
 

@@ -15,7 +15,7 @@ from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, R
 from belino.domain.stored import ClaimedParcel, ClaimedTurn, Ready, TurnEnd, Verdict
 from belino.domain.turn import Usage
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
@@ -30,7 +30,7 @@ def text(key: str, words: str = "hi", **more: object) -> Parcel:
     return Parcel(key=key, conversation=MAIN, text=words, **more)  # type: ignore[arg-type]
 
 
-async def answer(store: SqliteStore, clock: FakeClock, say: Say, *parcels: Parcel, asked: str = "1") -> ClaimedTurn:
+async def answer(store: Store, clock: FakeClock, say: Say, *parcels: Parcel, asked: str = "1") -> ClaimedTurn:
     await store.take_in(say(asked), ANSWER)
     turn = await store.claim_turn(MAIN, clock.now())
     assert isinstance(turn, ClaimedTurn)
@@ -39,7 +39,7 @@ async def answer(store: SqliteStore, clock: FakeClock, say: Say, *parcels: Parce
 
 
 async def test_the_last_message_of_an_answer_says_what_its_turn_has_cost(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     spent = Usage(input_tokens=1200, output_tokens=80, cost_usd=0.0042, model="m")
     await store.take_in(say("1"), ANSWER)
@@ -53,13 +53,13 @@ async def test_the_last_message_of_an_answer_says_what_its_turn_has_cost(
     assert [await store.spent(MAIN, message.id) for message in await store.history(MAIN)] == [None, None, spent]
 
 
-async def claim(store: SqliteStore, clock: FakeClock) -> ClaimedParcel:
+async def claim(store: Store, clock: FakeClock) -> ClaimedParcel:
     claimed = await store.claim_parcel(MAIN, clock.now())
     assert isinstance(claimed, ClaimedParcel), claimed
     return claimed
 
 
-async def test_parcels_leave_in_order_one_after_the_other(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_parcels_leave_in_order_one_after_the_other(store: Store, clock: FakeClock, say: Say) -> None:
     turn = await answer(store, clock, say, text("a", markup=Markup.MARKDOWN, reply_to="1"), text("b"))
     assert await store.ready_parcels() == (Ready(conversation=MAIN, at=clock.now()),)
     first = await claim(store, clock)
@@ -72,7 +72,7 @@ async def test_parcels_leave_in_order_one_after_the_other(store: SqliteStore, cl
     assert await store.ready_parcels() == ()
 
 
-async def test_what_was_sent_is_a_message_by_the_agent_once(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_what_was_sent_is_a_message_by_the_agent_once(store: Store, clock: FakeClock, say: Say) -> None:
     turn = await answer(store, clock, say, text("a", "answer"))
     await claim(store, clock)
     receipt = Receipt(message_id="m-9", sent=clock.now())
@@ -89,7 +89,7 @@ async def test_what_was_sent_is_a_message_by_the_agent_once(store: SqliteStore, 
 
 
 async def test_an_echo_that_beats_its_receipt_becomes_the_agents_message(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     turn = await answer(store, clock, say, text("a", "answer"))
     await claim(store, clock)
@@ -100,7 +100,7 @@ async def test_an_echo_that_beats_its_receipt_becomes_the_agents_message(
     assert len(await store.history(MAIN)) == 2
 
 
-async def test_a_delayed_parcel_keeps_those_behind_it_waiting(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_a_delayed_parcel_keeps_those_behind_it_waiting(store: Store, clock: FakeClock, say: Say) -> None:
     await answer(store, clock, say, text("a"), text("b"))
     await claim(store, clock)
     later = clock.now() + timedelta(seconds=30)
@@ -115,7 +115,7 @@ async def test_a_delayed_parcel_keeps_those_behind_it_waiting(store: SqliteStore
 
 @pytest.mark.parametrize("state", [ParcelState.DEAD, ParcelState.UNCERTAIN, ParcelState.HELD])
 async def test_a_parcel_that_ended_lets_the_next_one_go_and_says_why(
-    store: SqliteStore, clock: FakeClock, say: Say, state: ParcelState
+    store: Store, clock: FakeClock, say: Say, state: ParcelState
 ) -> None:
     await answer(store, clock, say, text("a"), text("b"))
     await claim(store, clock)
@@ -140,7 +140,7 @@ async def test_a_parcel_whose_sender_died_is_claimed_again_under_the_same_key(
     await store.close()
 
 
-async def test_the_same_key_twice_is_one_parcel(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_the_same_key_twice_is_one_parcel(store: Store, clock: FakeClock, say: Say) -> None:
     await answer(store, clock, say, text("a", "first"))
     await answer(store, clock, say, text("a", "second"), asked="2")
     assert [(record.text, record.state) for record in await store.parcels()] == [("first", ParcelState.READY)]
@@ -151,7 +151,7 @@ async def test_the_same_key_twice_is_one_parcel(store: SqliteStore, clock: FakeC
     [ParcelState.SENDING, ParcelState.SENT, ParcelState.DEAD, ParcelState.UNCERTAIN, ParcelState.HELD],
 )
 async def test_a_key_that_comes_again_leaves_its_parcel_where_it_is(
-    store: SqliteStore, clock: FakeClock, say: Say, state: ParcelState
+    store: Store, clock: FakeClock, say: Say, state: ParcelState
 ) -> None:
     await answer(store, clock, say, text("a", "first"))
     await claim(store, clock)
@@ -166,7 +166,7 @@ async def test_a_key_that_comes_again_leaves_its_parcel_where_it_is(
     assert await store.parcels() == before
 
 
-async def test_a_sent_parcel_is_neither_delayed_nor_ended(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_a_sent_parcel_is_neither_delayed_nor_ended(store: Store, clock: FakeClock, say: Say) -> None:
     await answer(store, clock, say, text("a"))
     await claim(store, clock)
     await store.confirm_parcel("a", Receipt(message_id="a", sent=clock.now()), AGENT)
@@ -178,9 +178,7 @@ async def test_a_sent_parcel_is_neither_delayed_nor_ended(store: SqliteStore, cl
         await store.confirm_parcel("x", Receipt(message_id="a", sent=clock.now()), AGENT)
 
 
-async def test_an_edit_parcel_changes_its_message_and_makes_none(
-    store: SqliteStore, clock: FakeClock, say: Say
-) -> None:
+async def test_an_edit_parcel_changes_its_message_and_makes_none(store: Store, clock: FakeClock, say: Say) -> None:
     draft = text("a", "Thinking", kind=ParcelKind.DRAFT)
     await answer(store, clock, say, draft, text("b", "Done.", kind=ParcelKind.EDIT, edits="m"))
     await claim(store, clock)
@@ -195,7 +193,7 @@ async def test_an_edit_parcel_changes_its_message_and_makes_none(
 
 
 async def test_an_edit_that_was_said_anew_is_the_message_the_platform_shows(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     draft = text("a", "Thinking", kind=ParcelKind.DRAFT)
     await answer(store, clock, say, draft, text("b", "Done.", kind=ParcelKind.EDIT, edits="m", reply_to="1"))
@@ -213,7 +211,7 @@ async def test_an_edit_that_was_said_anew_is_the_message_the_platform_shows(
 
 
 async def test_what_is_to_be_said_anew_is_a_text_of_its_own_and_what_it_would_have_changed_is_gone(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     draft = text("a", "Thinking", kind=ParcelKind.DRAFT)
     await answer(store, clock, say, draft, text("b", "Done.", kind=ParcelKind.EDIT, edits="m"))
@@ -228,7 +226,7 @@ async def test_what_is_to_be_said_anew_is_a_text_of_its_own_and_what_it_would_ha
 
 
 async def test_what_is_taken_apart_keeps_its_turn_its_doubt_and_its_bytes(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     blobs = [await store.keep(_one(content), mime="text/plain", limit=10) for content in (b"one", b"two")]
     files = tuple(
@@ -255,7 +253,7 @@ async def test_what_is_taken_apart_keeps_its_turn_its_doubt_and_its_bytes(
 
 
 async def test_what_a_platform_could_not_deliver_after_all_is_dead_with_its_reason(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     await answer(store, clock, say, text("a"))
     await claim(store, clock)
@@ -270,9 +268,7 @@ async def test_what_a_platform_could_not_deliver_after_all_is_dead_with_its_reas
     assert [step.outcome for step in story.steps if step.stage == "delivery"] == ["dead", "delivered", "failed"]
 
 
-async def test_a_deletion_that_beats_the_receipt_leaves_no_words(
-    store: SqliteStore, clock: FakeClock, say: Say
-) -> None:
+async def test_a_deletion_that_beats_the_receipt_leaves_no_words(store: Store, clock: FakeClock, say: Say) -> None:
     await answer(store, clock, say, text("a", "regretted"))
     await claim(store, clock)
     await store.take_in(Deletion(conversation=MAIN, id="d", message_id="m", author=None, sent=START), OBSERVE)
@@ -282,7 +278,7 @@ async def test_a_deletion_that_beats_the_receipt_leaves_no_words(
 
 
 async def test_files_of_a_parcel_are_kept_until_sent_and_then_belong_to_the_message(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     blob = await store.keep(_one(b"report"), mime="text/plain", limit=100)
     file = store.outgoing(blob.sha256, name="r.txt", mime="text/plain")
@@ -304,7 +300,7 @@ async def test_files_of_a_parcel_are_kept_until_sent_and_then_belong_to_the_mess
 
 
 async def test_markup_travels_with_its_plain_words_and_only_those_become_what_was_said(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     blob = await store.keep(_one(b"voice"), mime="audio/ogg", limit=100)
     file = OutgoingFile(
@@ -323,7 +319,7 @@ async def _one(chunk: bytes) -> AsyncIterator[bytes]:
     yield chunk
 
 
-async def test_parcels_that_no_turn_made_are_messages_all_the_same(store: SqliteStore, clock: FakeClock) -> None:
+async def test_parcels_that_no_turn_made_are_messages_all_the_same(store: Store, clock: FakeClock) -> None:
     await store.put_parcels([text("a", "here it is", trace="flush-1"), text("b", trace="flush-1")])
     await store.put_parcels([text("a", "offered again", trace="flush-1")])
     assert (await claim(store, clock)).parcel.text == "here it is"
@@ -333,7 +329,7 @@ async def test_parcels_that_no_turn_made_are_messages_all_the_same(store: Sqlite
     assert [parcel.key for parcel in await store.parcels()] == ["b", "a"]
 
 
-async def test_what_parcels_carry_out_of_pending_is_known_with_its_state(store: SqliteStore, clock: FakeClock) -> None:
+async def test_what_parcels_carry_out_of_pending_is_known_with_its_state(store: Store, clock: FakeClock) -> None:
     blob = await store.keep(_one(b"bytes"), mime="text/plain", limit=10)
     file = OutgoingFile(name="n.txt", mime="text/plain", size=5, sha256=blob.sha256, pending="mark")
     plain = OutgoingFile(name="o.txt", mime="text/plain", size=5, sha256=blob.sha256)

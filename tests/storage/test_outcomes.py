@@ -9,7 +9,7 @@ from belino.domain.outcome import MediaOutcome, Stage, Standing, Step, TurnState
 from belino.domain.reply import Parcel, Receipt
 from belino.domain.stored import ClaimedTurn, TurnEnd, Verdict
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
@@ -20,7 +20,7 @@ AGENT = Author(id="belino", name="belino", is_agent=True)
 Say = Callable[..., Message]
 
 
-async def answered(store: SqliteStore, clock: FakeClock, message: Message) -> ClaimedTurn:
+async def answered(store: Store, clock: FakeClock, message: Message) -> ClaimedTurn:
     await store.take_in(message, ANSWER)
     clock.shift(1)
     turn = await store.claim_turn(MAIN, clock.now())
@@ -66,7 +66,7 @@ async def test_a_story_tells_every_stage_in_order_even_after_a_restart(
     await store.close()
 
 
-async def test_the_agents_own_message_has_the_same_story(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_the_agents_own_message_has_the_same_story(store: Store, clock: FakeClock, say: Say) -> None:
     await answered(store, clock, say("1"))
     asked, answer = await store.story(MAIN, "1"), await store.story(MAIN, "m")
     assert asked is not None
@@ -75,9 +75,7 @@ async def test_the_agents_own_message_has_the_same_story(store: SqliteStore, clo
     assert asked.steps == answer.steps
 
 
-async def test_a_later_item_of_an_album_is_told_the_turn_it_joined(
-    store: SqliteStore, clock: FakeClock, say: Say
-) -> None:
+async def test_a_later_item_of_an_album_is_told_the_turn_it_joined(store: Store, clock: FakeClock, say: Say) -> None:
     await store.take_in(say("0", album="a"), ANSWER, ready=clock.now() + timedelta(milliseconds=500))
     await answered(store, clock, say("1", album="a"))
     story = await store.story(MAIN, "1")
@@ -87,7 +85,7 @@ async def test_a_later_item_of_an_album_is_told_the_turn_it_joined(
     assert story.message.trace != (await store.messages(MAIN, ["0"]))[0].trace
 
 
-async def test_an_observed_message_ends_at_the_gate_with_its_reason(store: SqliteStore, say: Say) -> None:
+async def test_an_observed_message_ends_at_the_gate_with_its_reason(store: Store, say: Say) -> None:
     await store.take_in(say("1"), OBSERVE)
     story = await store.story(MAIN, "1")
     assert story is not None
@@ -101,7 +99,7 @@ async def test_an_observed_message_ends_at_the_gate_with_its_reason(store: Sqlit
 
 
 async def test_what_became_of_media_is_part_of_the_story(
-    store: SqliteStore, say: Say, photo: Callable[..., MediaRef]
+    store: Store, say: Say, photo: Callable[..., MediaRef]
 ) -> None:
     (ref,) = (await store.take_in(say("1", media=(photo("1"),)), OBSERVE)).refs
     await store.end_media(ref.id, MediaOutcome.TOO_LARGE, "over 100 MB")
@@ -113,9 +111,7 @@ async def test_what_became_of_media_is_part_of_the_story(
     ]
 
 
-async def test_a_message_is_found_by_its_trace_or_its_platform_id(
-    store: SqliteStore, clock: FakeClock, say: Say
-) -> None:
+async def test_a_message_is_found_by_its_trace_or_its_platform_id(store: Store, clock: FakeClock, say: Say) -> None:
     turn = await answered(store, clock, say("1"))
     other = ConversationKey(platform="telegram", account="default", channel="main")
     await store.take_in(say("1", conversation=other), OBSERVE)
@@ -125,7 +121,7 @@ async def test_a_message_is_found_by_its_trace_or_its_platform_id(
         assert await store.find_messages(unknown) == ()
 
 
-async def test_no_more_than_twenty_are_named(store: SqliteStore, say: Say) -> None:
+async def test_no_more_than_twenty_are_named(store: Store, say: Say) -> None:
     for number in range(25):
         await store.take_in(
             say("same", conversation=ConversationKey(platform="web", account="default", channel=str(number))), OBSERVE

@@ -11,7 +11,7 @@ from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, R
 from belino.domain.stored import ClaimedParcel, Ready
 from belino.storage.home import Home
 from belino.storage.parcel_state import PASSED_AFTER
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
@@ -23,7 +23,7 @@ def words(key: str) -> Parcel:
     return Parcel(key=key, conversation=MAIN, text=key, trace="t")
 
 
-async def paper(store: SqliteStore, key: str) -> Parcel:
+async def paper(store: Store, key: str) -> Parcel:
     async def chunks() -> AsyncIterator[bytes]:
         yield key.encode()
 
@@ -32,14 +32,14 @@ async def paper(store: SqliteStore, key: str) -> Parcel:
     return Parcel(key=key, conversation=MAIN, kind=ParcelKind.FILES, files=(file,), trace="t")
 
 
-async def claim(store: SqliteStore, clock: FakeClock, owner: str = "me") -> ClaimedParcel:
+async def claim(store: Store, clock: FakeClock, owner: str = "me") -> ClaimedParcel:
     claimed = await store.claim_parcel(MAIN, clock.now(), owner=owner)
     assert isinstance(claimed, ClaimedParcel), claimed
     return claimed
 
 
 async def test_while_somebodys_lease_lasts_nobody_else_claims_in_the_conversation(
-    store: SqliteStore, clock: FakeClock
+    store: Store, clock: FakeClock
 ) -> None:
     await store.put_parcels([words("a")])
     first = await claim(store, clock, "one")
@@ -51,9 +51,7 @@ async def test_while_somebodys_lease_lasts_nobody_else_claims_in_the_conversatio
     assert second.fence > first.fence
 
 
-async def test_who_lost_the_lease_is_no_longer_listened_to_but_for_a_receipt(
-    store: SqliteStore, clock: FakeClock
-) -> None:
+async def test_who_lost_the_lease_is_no_longer_listened_to_but_for_a_receipt(store: Store, clock: FakeClock) -> None:
     await store.put_parcels([words("a")])
     zombie = await claim(store, clock, "one")
     clock.shift(lease_seconds(0))
@@ -85,9 +83,7 @@ async def test_after_a_start_no_lease_of_an_earlier_run_counts(home: Home, clock
     await store.close()
 
 
-async def test_what_is_old_at_a_start_is_held_or_uncertain_and_the_young_is_not(
-    store: SqliteStore, clock: FakeClock
-) -> None:
+async def test_what_is_old_at_a_start_is_held_or_uncertain_and_the_young_is_not(store: Store, clock: FakeClock) -> None:
     await store.put_parcels([words("cut"), words("old")])
     await claim(store, clock)
     clock.shift(900)
@@ -117,9 +113,7 @@ async def test_patience_is_the_conversations_and_outlives_a_restart(home: Home, 
     await store.close()
 
 
-async def test_what_is_behind_a_file_passes_it_a_minute_after_its_first_try(
-    store: SqliteStore, clock: FakeClock
-) -> None:
+async def test_what_is_behind_a_file_passes_it_a_minute_after_its_first_try(store: Store, clock: FakeClock) -> None:
     await store.put_parcels([await paper(store, "a"), await paper(store, "b"), words("c")])
     begun = clock.now()
     await claim(store, clock)
@@ -135,7 +129,7 @@ async def test_what_is_behind_a_file_passes_it_a_minute_after_its_first_try(
     assert await store.claim_parcel(MAIN, clock.now(), owner="me") == Ready(conversation=MAIN, at=begun + 3 * MINUTE)
 
 
-async def test_words_that_wait_for_their_next_try_are_not_passed(store: SqliteStore, clock: FakeClock) -> None:
+async def test_words_that_wait_for_their_next_try_are_not_passed(store: Store, clock: FakeClock) -> None:
     await store.put_parcels([words("a"), words("b")])
     await claim(store, clock)
     later = clock.now() + 5 * MINUTE
@@ -145,7 +139,7 @@ async def test_words_that_wait_for_their_next_try_are_not_passed(store: SqliteSt
 
 
 async def test_failures_and_doubt_are_kept_until_a_person_asks_which_forgets_only_the_failures(
-    store: SqliteStore, clock: FakeClock
+    store: Store, clock: FakeClock
 ) -> None:
     await store.put_parcels([words("a")])
     await claim(store, clock)
@@ -164,7 +158,7 @@ async def test_failures_and_doubt_are_kept_until_a_person_asks_which_forgets_onl
 
 @pytest.mark.parametrize("state", [ParcelState.SENT, ParcelState.SENDING])
 async def test_what_is_sent_or_being_sent_is_neither_asked_for_nor_dropped(
-    store: SqliteStore, clock: FakeClock, state: ParcelState
+    store: Store, clock: FakeClock, state: ParcelState
 ) -> None:
     await store.put_parcels([words("a")])
     await claim(store, clock)
@@ -178,7 +172,7 @@ async def test_what_is_sent_or_being_sent_is_neither_asked_for_nor_dropped(
     assert record.state is state
 
 
-async def test_the_bytes_of_a_dead_parcel_are_kept_until_it_is_dropped(store: SqliteStore, clock: FakeClock) -> None:
+async def test_the_bytes_of_a_dead_parcel_are_kept_until_it_is_dropped(store: Store, clock: FakeClock) -> None:
     await store.put_parcels([await paper(store, "a")])
     await claim(store, clock)
     await store.end_parcel("a", ParcelState.DEAD, "refused")
@@ -191,9 +185,7 @@ async def test_the_bytes_of_a_dead_parcel_are_kept_until_it_is_dropped(store: Sq
     assert (await store.tidy()).total == 1
 
 
-async def test_the_notice_of_a_dead_file_is_put_behind_what_waits_and_only_once(
-    store: SqliteStore, clock: FakeClock
-) -> None:
+async def test_the_notice_of_a_dead_file_is_put_behind_what_waits_and_only_once(store: Store, clock: FakeClock) -> None:
     await store.put_parcels([await paper(store, "a"), words("b")])
     for _ in range(2):
         await claim(store, clock)
@@ -206,7 +198,7 @@ async def test_the_notice_of_a_dead_file_is_put_behind_what_waits_and_only_once(
 
 
 async def test_listings_tell_what_waits_for_a_person_and_show_what_a_parcel_carries(
-    store: SqliteStore, clock: FakeClock
+    store: Store, clock: FakeClock
 ) -> None:
     elsewhere = ConversationKey(platform="web", account="default", channel="elsewhere")
     await store.put_parcels([await paper(store, "a"), words("b"), words("c")])

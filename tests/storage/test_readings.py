@@ -1,6 +1,5 @@
 """What was made of bytes is made once, is found again, and goes with the last ref to them."""
 
-import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from hashlib import sha256 as hash_of
@@ -10,13 +9,14 @@ import pytest
 
 from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
 from belino.domain.errors import MediaNotFound
-from belino.domain.media import MediaRef
+from belino.domain.media import Likeness, MediaRef, Printed
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.readings import Likeness, Printed
 from belino.domain.stored import Verdict
+from belino.storage.database import Tx
+from belino.storage.home import Home
 from belino.storage.readings import forget_bytes
-from belino.storage.sqlite import SqliteStore
+from belino.storage.store import Store
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 SIDE = ConversationKey(platform="web", account="default", channel="side")
@@ -37,7 +37,7 @@ Send = Callable[..., Awaitable[Sent]]
 
 
 @pytest.fixture
-def send(store: SqliteStore, say: Callable[..., Message], photo: Callable[..., MediaRef]) -> Send:
+def send(store: Store, say: Callable[..., Message], photo: Callable[..., MediaRef]) -> Send:
     async def sent(id: str, data: bytes, where: ConversationKey = MAIN) -> Sent:  # noqa: A002
         message = replace(say(id, media=(photo(id),)), conversation=where)
         taken = await store.take_in(message, HEARD)
@@ -52,18 +52,18 @@ async def _chunks(data: bytes) -> AsyncIterator[bytes]:
     yield data
 
 
-async def forget(store: SqliteStore, sent: Sent) -> tuple[str, ...]:
+async def forget(store: Store, sent: Sent) -> tuple[str, ...]:
     """As if the message had been deleted."""
 
-    def work(connection: sqlite3.Connection) -> tuple[str, ...]:
+    def work(connection: Tx) -> tuple[str, ...]:
         connection.execute("DELETE FROM refs WHERE id = ?", (sent.ref,))
         connection.execute("DELETE FROM blob_uses WHERE owner = ?", (f"ref:{sent.ref}",))
         return forget_bytes(connection, [sent.sha256])
 
-    return await store._writer.write(work)
+    return await store._database.write(work)
 
 
-async def test_a_reading_is_found_again_as_it_was_kept(store: SqliteStore, send: Send) -> None:
+async def test_a_reading_is_found_again_as_it_was_kept(store: Store, send: Send) -> None:
     sent = await send("1", b"%PDF")
     text = replace(PAGES, reason="page 3 was not asked for", notes=("hidden text was marked",))
     assert await store.keep_reading(sent.sha256, "text", text)
@@ -72,7 +72,7 @@ async def test_a_reading_is_found_again_as_it_was_kept(store: SqliteStore, send:
     assert await store.read_before([sent.sha256, "f" * 64]) == {sent.sha256}
 
 
-async def test_pages_that_are_read_later_join_those_that_were_read_before(store: SqliteStore, send: Send) -> None:
+async def test_pages_that_are_read_later_join_those_that_were_read_before(store: Store, send: Send) -> None:
     sent = await send("1", b"%PDF")
     await store.keep_reading(sent.sha256, "text", PAGES)
     empty = DocumentText(unit=DocumentUnit.PAGE, total=3, parts=(Part(number=3, text=" "),), unread=Unread.NO_TEXT)
@@ -85,9 +85,7 @@ async def test_pages_that_are_read_later_join_those_that_were_read_before(store:
     assert [part.number for part in some.parts] == [2, 3]
 
 
-async def test_a_document_that_is_cut_in_another_way_keeps_no_part_of_the_old_cut(
-    store: SqliteStore, send: Send
-) -> None:
+async def test_a_document_that_is_cut_in_another_way_keeps_no_part_of_the_old_cut(store: Store, send: Send) -> None:
     sent = await send("1", b"%PDF")
     await store.keep_reading(sent.sha256, "text", PAGES)
     await store.keep_reading(sent.sha256, "text", replace(PAGES, total=9, parts=(Part(number=2, text="only"),)))
@@ -96,7 +94,7 @@ async def test_a_document_that_is_cut_in_another_way_keeps_no_part_of_the_old_cu
     assert [part.text for part in found.parts] == ["only"]
 
 
-async def test_half_a_surrogate_pair_in_a_document_is_stored_with_a_mark(store: SqliteStore, send: Send) -> None:
+async def test_half_a_surrogate_pair_in_a_document_is_stored_with_a_mark(store: Store, send: Send) -> None:
     sent = await send("1", b"%PDF")
     await store.keep_reading(sent.sha256, "text", replace(PAGES, parts=(Part(number=1, text="a\ud800b"),)))
     found = await store.reading(sent.sha256, "text")
@@ -104,7 +102,7 @@ async def test_half_a_surrogate_pair_in_a_document_is_stored_with_a_mark(store: 
     assert found.parts[0].text == "a?b"
 
 
-async def test_a_document_that_could_not_be_read_is_known_to_be_unreadable(store: SqliteStore, send: Send) -> None:
+async def test_a_document_that_could_not_be_read_is_known_to_be_unreadable(store: Store, send: Send) -> None:
     sent = await send("1", b"%PDF")
     locked = DocumentText(unit=DocumentUnit.PAGE, total=0, unread=Unread.UNREADABLE, reason="it is encrypted")
     await store.keep_reading(sent.sha256, "text", locked)
@@ -112,7 +110,9 @@ async def test_a_document_that_could_not_be_read_is_known_to_be_unreadable(store
     assert await store.read_before([sent.sha256]) == frozenset()
 
 
-async def test_nothing_is_kept_of_bytes_that_were_deleted_while_they_were_read(store: SqliteStore, send: Send) -> None:
+async def test_nothing_is_kept_of_bytes_that_were_deleted_while_they_were_read(
+    store: Store, home: Home, send: Send
+) -> None:
     sent = await send("1", b"%PDF")
     await forget(store, sent)
     assert not await store.keep_reading(sent.sha256, "text", PAGES)
@@ -120,11 +120,11 @@ async def test_nothing_is_kept_of_bytes_that_were_deleted_while_they_were_read(s
     with pytest.raises(MediaNotFound):
         await store.keep_rendition(sent.sha256, "thumb", b"small", "image/webp")
     assert await store.reading(sent.sha256, "text") is None
-    assert not list(store.home.blobs.glob("??/??/" + hash_of(b"small").hexdigest()))
+    assert not list(home.blobs.glob("??/??/" + hash_of(b"small").hexdigest()))
 
 
 async def test_a_rendition_is_found_with_the_type_it_was_made_as_even_if_its_bytes_are_known_otherwise(
-    store: SqliteStore, send: Send
+    store: Store, send: Send
 ) -> None:
     sent = await send("1", b"%PDF")
     await store.keep(_chunks(b"same"), mime="text/plain", limit=10)
@@ -136,7 +136,7 @@ async def test_a_rendition_is_found_with_the_type_it_was_made_as_even_if_its_byt
     assert known.mime == "text/plain"
 
 
-async def test_a_rendition_that_is_made_anew_lets_go_of_the_bytes_it_had(store: SqliteStore, send: Send) -> None:
+async def test_a_rendition_that_is_made_anew_lets_go_of_the_bytes_it_had(store: Store, send: Send) -> None:
     sent = await send("1", b"%PDF")
     old = await store.keep_rendition(sent.sha256, "thumb", b"old", "image/webp")
     await store.keep_rendition(sent.sha256, "thumb", b"new", "image/webp")
@@ -147,7 +147,7 @@ async def test_a_rendition_that_is_made_anew_lets_go_of_the_bytes_it_had(store: 
 
 
 async def test_renditions_make_room_before_what_was_used_after_them_and_can_be_made_again(
-    store: SqliteStore, send: Send
+    store: Store, send: Send
 ) -> None:
     sent = await send("1", b"%PDF")
     made = await store.keep_rendition(sent.sha256, "thumb", b"x" * 100, "image/webp")
@@ -158,7 +158,7 @@ async def test_renditions_make_room_before_what_was_used_after_them_and_can_be_m
     assert await store.rendition(sent.sha256, "thumb") == again
 
 
-async def test_text_that_was_read_outlives_bytes_that_made_room(store: SqliteStore, send: Send) -> None:
+async def test_text_that_was_read_outlives_bytes_that_made_room(store: Store, send: Send) -> None:
     sent = await send("1", b"%PDF")
     await store.keep_reading(sent.sha256, "text", PAGES)
     await store.evict(0)
@@ -166,7 +166,7 @@ async def test_text_that_was_read_outlives_bytes_that_made_room(store: SqliteSto
     assert await store.reading(sent.sha256, "text") == PAGES
 
 
-async def test_what_was_made_of_bytes_goes_with_the_last_ref_that_names_them(store: SqliteStore, send: Send) -> None:
+async def test_what_was_made_of_bytes_goes_with_the_last_ref_that_names_them(store: Store, send: Send) -> None:
     one, two = await send("1", b"%PDF"), await send("2", b"%PDF")
     await store.keep_reading(one.sha256, "text", PAGES)
     await store.keep_print(one.sha256, b"12345678")
@@ -177,7 +177,7 @@ async def test_what_was_made_of_bytes_goes_with_the_last_ref_that_names_them(sto
     assert await store.reading(one.sha256, "text") is None
     assert await store.rendition(one.sha256, "thumb") is None
     assert not await store.has_print(one.sha256)
-    left = await store._readers.read(
+    left = await store._database.read(
         lambda connection: [
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
             for table in ("readings", "reading_parts", "reading_words", "renditions", "prints", "likenesses")
@@ -186,7 +186,7 @@ async def test_what_was_made_of_bytes_goes_with_the_last_ref_that_names_them(sto
     assert left == [0, 0, 0, 0, 0, 0]
 
 
-async def test_what_was_made_of_several_goes_with_the_first_of_them(store: SqliteStore, send: Send) -> None:
+async def test_what_was_made_of_several_goes_with_the_first_of_them(store: Store, send: Send) -> None:
     one, two, three = [await send(str(number), bytes([number])) for number in (1, 2, 3)]
     sheet = await store.keep_rendition(one.sha256, "album-1", b"sheet", "image/webp", also=[two.sha256, three.sha256])
     alone = await store.keep_rendition(one.sha256, "thumb", b"small", "image/webp")
@@ -199,16 +199,14 @@ async def test_what_was_made_of_several_goes_with_the_first_of_them(store: Sqlit
     assert await forget(store, three) == ()
 
 
-async def test_a_rendition_equal_to_bytes_that_are_used_elsewhere_leaves_those(store: SqliteStore, send: Send) -> None:
+async def test_a_rendition_equal_to_bytes_that_are_used_elsewhere_leaves_those(store: Store, send: Send) -> None:
     one, other = await send("1", b"%PDF"), await send("2", b"small")
     await store.keep_rendition(one.sha256, "thumb", b"small", "image/webp")
     assert await forget(store, one) == ()
     assert await store.blob(other.sha256) is not None
 
 
-async def test_prints_are_those_of_one_channel_and_of_refs_that_have_not_expired(
-    store: SqliteStore, send: Send
-) -> None:
+async def test_prints_are_those_of_one_channel_and_of_refs_that_have_not_expired(store: Store, send: Send) -> None:
     here, there, gone = await send("1", b"a"), await send("2", b"b", SIDE), await send("3", b"c")
     for sent in (here, there, gone):
         assert await store.keep_print(sent.sha256, sent.sha256[:8].encode())
@@ -220,12 +218,12 @@ async def test_prints_are_those_of_one_channel_and_of_refs_that_have_not_expired
     assert [printed.ref for printed in await store.prints(MAIN, limit=1)] == [later.ref]
 
 
-async def _uses(store: SqliteStore, sha256: str) -> int:
+async def _uses(store: Store, sha256: str) -> int:
     query = "SELECT count(*) FROM blob_uses WHERE sha256 = ?"
-    return await store._readers.read(lambda connection: int(connection.execute(query, (sha256,)).fetchone()[0]))
+    return await store._database.read(lambda connection: int(connection.execute(query, (sha256,)).fetchone()[0]))
 
 
-async def test_a_picture_names_the_earliest_of_its_channel_that_it_shows_again(store: SqliteStore, send: Send) -> None:
+async def test_a_picture_names_the_earliest_of_its_channel_that_it_shows_again(store: Store, send: Send) -> None:
     first, part, again = await send("1", b"a"), await send("2", b"b"), await send("3", b"b")
     other = await send("4", b"c")
     for sent in (first, part, other):
@@ -239,7 +237,7 @@ async def test_a_picture_names_the_earliest_of_its_channel_that_it_shows_again(s
     assert await store.likenesses(SIDE, refs) == {}
 
 
-async def test_a_likeness_goes_with_either_picture(store: SqliteStore, send: Send) -> None:
+async def test_a_likeness_goes_with_either_picture(store: Store, send: Send) -> None:
     first, second = await send("1", b"a"), await send("2", b"b")
     for sent in (first, second):
         await store.keep_print(sent.sha256, b"bits")
@@ -247,7 +245,7 @@ async def test_a_likeness_goes_with_either_picture(store: SqliteStore, send: Sen
     assert await store.likenesses(MAIN, [second.ref]) == {second.ref: (first.ref, Likeness.RECOMPRESSED)}
     await forget(store, first)
     assert await store.likenesses(MAIN, [second.ref]) == {}
-    left = await store._readers.read(
+    left = await store._database.read(
         lambda connection: connection.execute("SELECT sha256, other FROM likenesses").fetchall()
     )
     assert [tuple(row) for row in left] == [(second.sha256, second.sha256)]

@@ -12,9 +12,10 @@ from belino.domain.outcome import MessageOutcome, Stage, Standing, TurnState
 from belino.domain.reply import Parcel
 from belino.domain.stored import ClaimedTurn, Ready, TurnEnd, Verdict
 from belino.storage.home import Home
-from belino.storage.migrations import STEPS, migrate
+from belino.storage.migrations import STEPS
 from belino.storage.recovery import wait_seconds
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.sqlite import migrate
+from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
@@ -24,13 +25,13 @@ FAILED = TurnEnd(state=TurnState.FAILED, reason="the model is gone")
 Say = Callable[..., Message]
 
 
-async def begin(store: SqliteStore, clock: FakeClock, where: ConversationKey, *, alone: bool = False) -> ClaimedTurn:
+async def begin(store: Store, clock: FakeClock, where: ConversationKey, *, alone: bool = False) -> ClaimedTurn:
     turn = await store.claim_turn(where, clock.now(), alone=alone)
     assert isinstance(turn, ClaimedTurn), turn
     return turn
 
 
-async def crash(store: SqliteStore, home: Home, clock: FakeClock) -> SqliteStore:
+async def crash(store: Store, home: Home, clock: FakeClock) -> Store:
     """The next process opens the folder and recovers; to the database a killed process looks like a closed one."""
     await store.close()
     store = await open_store(home, clock=clock)
@@ -38,7 +39,7 @@ async def crash(store: SqliteStore, home: Home, clock: FakeClock) -> SqliteStore
     return store
 
 
-async def told(store: SqliteStore, where: ConversationKey, message_id: str) -> Sequence[tuple[str, str]]:
+async def told(store: Store, where: ConversationKey, message_id: str) -> Sequence[tuple[str, str]]:
     story = await store.story(where, message_id)
     assert story is not None
     return [(step.outcome, step.reason) for step in story.steps if step.stage is Stage.TURN]
@@ -184,14 +185,14 @@ async def test_turns_of_an_older_state_folder_begin_with_nothing_counted(
     await store.close()
 
 
-async def fail(store: SqliteStore, clock: FakeClock, *parcels: Parcel) -> ClaimedTurn:
+async def fail(store: Store, clock: FakeClock, *parcels: Parcel) -> ClaimedTurn:
     turn = await begin(store, clock, MAIN)
     await store.finish_turn(turn.id, TurnEnd(state=TurnState.FAILED, reason=FAILED.reason, parcels=parcels))
     return turn
 
 
 async def test_a_failed_turn_waits_again_when_a_person_asks_and_its_story_keeps_the_failure(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     await store.take_in(say("1"), ANSWER)
     failed = await fail(store, clock, Parcel(key="sorry", conversation=MAIN, text="Sorry"))
@@ -214,7 +215,7 @@ async def test_a_failed_turn_waits_again_when_a_person_asks_and_its_story_keeps_
 
 
 async def test_a_retried_turn_runs_before_later_ones_that_wait_and_after_those_that_were_answered(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     for name in ("1", "2", "3"):
         await store.take_in(say(name), ANSWER)
@@ -232,7 +233,7 @@ async def test_a_retried_turn_runs_before_later_ones_that_wait_and_after_those_t
 
 
 async def test_only_a_failed_turn_of_a_message_that_is_still_there_is_retried(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     await store.take_in(say("1"), ANSWER)
     assert await store.retry_turn(MAIN, "1") == ()  # it waits
@@ -247,9 +248,7 @@ async def test_only_a_failed_turn_of_a_message_that_is_still_there_is_retried(
     assert await store.waiting_turns() == 0
 
 
-async def test_an_album_is_retried_as_a_whole_whichever_item_is_named(
-    store: SqliteStore, clock: FakeClock, say: Say
-) -> None:
+async def test_an_album_is_retried_as_a_whole_whichever_item_is_named(store: Store, clock: FakeClock, say: Say) -> None:
     for name in ("1", "2"):
         await store.take_in(say(name, album="a"), ANSWER, ready=clock.now() + timedelta(seconds=1))
     clock.shift(2)

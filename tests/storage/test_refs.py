@@ -9,7 +9,7 @@ from belino.domain.message import Author, ConversationKey, Message, Quote
 from belino.domain.outcome import MediaOutcome, Standing, TurnState
 from belino.domain.stored import ClaimedTurn, TurnEnd, Verdict
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
 from storage.pieces import chunks
 
@@ -23,9 +23,7 @@ Say = Callable[..., Message]
 Photo = Callable[..., MediaRef]
 
 
-async def test_two_equal_names_are_two_refs_and_the_same_item_is_one(
-    store: SqliteStore, say: Say, photo: Photo
-) -> None:
+async def test_two_equal_names_are_two_refs_and_the_same_item_is_one(store: Store, say: Say, photo: Photo) -> None:
     first = await store.take_in(say("1", media=(photo("1", "0"), photo("1", "1"))), OBSERVE)
     again = await store.take_in(say("1", media=(photo("1", "0"), photo("1", "1"))), OBSERVE)
     quoting = await store.take_in(say("2", quote=Quote(message_id="1", media=(photo("1", "0"),))), OBSERVE)
@@ -56,7 +54,7 @@ async def test_a_ref_survives_a_restart(home: Home, clock: FakeClock, say: Say, 
 
 
 async def test_what_was_forwarded_from_elsewhere_belongs_to_the_channel_it_came_to(
-    store: SqliteStore, say: Say, photo: Photo
+    store: Store, say: Say, photo: Photo
 ) -> None:
     foreign = photo("9", channel_id="other")
     await store.take_in(say("9", conversation=OTHER, media=(foreign,)), OBSERVE)
@@ -67,9 +65,7 @@ async def test_what_was_forwarded_from_elsewhere_belongs_to_the_channel_it_came_
     assert here.conversation == MAIN
 
 
-async def test_a_ref_is_served_under_another_name_that_leads_back_to_it(
-    store: SqliteStore, say: Say, photo: Photo
-) -> None:
+async def test_a_ref_is_served_under_another_name_that_leads_back_to_it(store: Store, say: Say, photo: Photo) -> None:
     (ref,) = (await store.take_in(say("1", media=(photo("1"),)), OBSERVE)).refs
     record = await store.ref(MAIN, ref.id)
     assert record is not None
@@ -79,7 +75,7 @@ async def test_a_ref_is_served_under_another_name_that_leads_back_to_it(
 
 
 async def test_refs_are_listed_newest_first_by_kind_time_and_page(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo
+    store: Store, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     for number in range(6):
         kind = MediaKind.VOICE if number % 2 else MediaKind.IMAGE
@@ -101,7 +97,7 @@ async def test_refs_are_listed_newest_first_by_kind_time_and_page(
 
 
 async def test_a_picture_sent_before_the_question_waits_to_be_claimed_once(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo
+    store: Store, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     async def unclaimed(author: str = "u-anna") -> list[str]:
         records = await store.unclaimed_refs(MAIN, author, since=clock.now() - timedelta(minutes=10))
@@ -124,9 +120,7 @@ async def test_a_picture_sent_before_the_question_waits_to_be_claimed_once(
     assert await unclaimed(BORIS.id) == ["b"]
 
 
-async def test_a_failed_turn_leaves_pictures_unclaimed(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo
-) -> None:
+async def test_a_failed_turn_leaves_pictures_unclaimed(store: Store, clock: FakeClock, say: Say, photo: Photo) -> None:
     await store.take_in(say("0", media=(photo("0"),)), OBSERVE)
     await store.take_in(say("1"), ANSWER)
     turn = await store.claim_turn(MAIN, clock.now())
@@ -135,7 +129,7 @@ async def test_a_failed_turn_leaves_pictures_unclaimed(
     assert len(await store.unclaimed_refs(MAIN, "u-anna", since=START)) == 1
 
 
-async def test_every_end_of_a_fetch_is_recorded_with_its_reason(store: SqliteStore, say: Say, photo: Photo) -> None:
+async def test_every_end_of_a_fetch_is_recorded_with_its_reason(store: Store, say: Say, photo: Photo) -> None:
     (ref,) = (await store.take_in(say("1", media=(photo("1"),)), OBSERVE)).refs
     await store.end_media(ref.id, MediaOutcome.EXPIRED, "the platform no longer has it")
     record = await store.ref(MAIN, ref.id)
@@ -157,7 +151,7 @@ async def test_every_end_of_a_fetch_is_recorded_with_its_reason(store: SqliteSto
     )
 
 
-async def test_media_whose_bytes_are_here_from_the_start_is_held(store: SqliteStore, say: Say, photo: Photo) -> None:
+async def test_media_whose_bytes_are_here_from_the_start_is_held(store: Store, say: Say, photo: Photo) -> None:
     blob = await store.keep(chunks(b"12345"), mime="image/png", limit=10)
     media = (photo("1", "0", sha256=blob.sha256), photo("1", "1", sha256="0" * 64))
     await store.take_in(say("1", media=media), OBSERVE)
@@ -166,7 +160,7 @@ async def test_media_whose_bytes_are_here_from_the_start_is_held(store: SqliteSt
 
 
 async def test_no_question_of_one_channel_is_answered_with_anything_of_another(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo
+    store: Store, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     """Ids, refs and stories swapped a thousand times between channels, accounts and platforms."""
     places = [

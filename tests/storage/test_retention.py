@@ -14,7 +14,7 @@ from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
 from belino.domain.stored import ClaimedTurn, TurnEnd, Verdict
 from belino.storage import retention
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
@@ -33,19 +33,19 @@ async def some(chunk: bytes) -> AsyncIterator[bytes]:
     yield chunk
 
 
-async def claim(store: SqliteStore, clock: FakeClock) -> ClaimedTurn:
+async def claim(store: Store, clock: FakeClock) -> ClaimedTurn:
     turn = await store.claim_turn(MAIN, clock.now())
     assert isinstance(turn, ClaimedTurn), turn
     return turn
 
 
-async def answer(store: SqliteStore, clock: FakeClock, *parcels: Parcel) -> ClaimedTurn:
+async def answer(store: Store, clock: FakeClock, *parcels: Parcel) -> ClaimedTurn:
     turn = await claim(store, clock)
     await store.finish_turn(turn.id, TurnEnd(state=TurnState.ANSWERED, parcels=parcels))
     return turn
 
 
-async def deliver(store: SqliteStore, clock: FakeClock, key: str) -> None:
+async def deliver(store: Store, clock: FakeClock, key: str) -> None:
     await store.claim_parcel(MAIN, clock.now())
     await store.confirm_parcel(key, Receipt(message_id=f"m-{key}", sent=clock.now()), AGENT)
 
@@ -71,7 +71,7 @@ def tables(home: Home) -> str:
 
 
 async def test_an_aged_message_leaves_nothing_behind(
-    store: SqliteStore, home: Home, clock: FakeClock, say: Say, photo: Photo
+    store: Store, home: Home, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     pdf = OutgoingFile(
         name="SECRET.pdf",
@@ -106,14 +106,14 @@ async def test_an_aged_message_leaves_nothing_behind(
     assert await store.expire_messages(clock.now() - DAY) == 0
 
 
-async def test_a_message_stored_at_that_very_moment_stays(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_a_message_stored_at_that_very_moment_stays(store: Store, clock: FakeClock, say: Say) -> None:
     await store.take_in(say("1"), OBSERVE)
     assert await store.expire_messages(clock.now()) == 0
     clock.shift(0.001)
     assert await store.expire_messages(clock.now()) == 1
 
 
-async def test_what_a_turn_is_at_work_on_stays_until_it_is_done(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_what_a_turn_is_at_work_on_stays_until_it_is_done(store: Store, clock: FakeClock, say: Say) -> None:
     await store.take_in(say("waits"), ANSWER)
     clock.shift(1)
     assert await store.expire_messages(clock.now()) == 0
@@ -130,7 +130,7 @@ async def test_what_a_turn_is_at_work_on_stays_until_it_is_done(store: SqliteSto
     assert await store.parcels() == ()
 
 
-async def test_messages_behind_one_that_stays_go(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_messages_behind_one_that_stays_go(store: Store, clock: FakeClock, say: Say) -> None:
     for number in range(5):
         await store.take_in(say(str(number)), ANSWER if number == 1 else OBSERVE)
     clock.shift(1)
@@ -139,7 +139,7 @@ async def test_messages_behind_one_that_stays_go(store: SqliteStore, clock: Fake
 
 
 async def test_many_go_in_small_pieces_from_every_channel(
-    store: SqliteStore, clock: FakeClock, say: Say, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: FakeClock, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "AT_ONCE", 3)
     for number in range(8):
@@ -173,7 +173,7 @@ async def test_no_number_is_given_out_twice(home: Home, clock: FakeClock, say: S
         assert connection.execute("SELECT number FROM changes").fetchall() == [(2,)]
 
 
-async def test_an_aged_message_that_comes_again_is_new(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_an_aged_message_that_comes_again_is_new(store: Store, clock: FakeClock, say: Say) -> None:
     await store.take_in(say("1"), OBSERVE)
     clock.shift(1)
     assert (await store.take_in(say("1"), OBSERVE)).outcome is MessageOutcome.DUPLICATE
@@ -182,7 +182,7 @@ async def test_an_aged_message_that_comes_again_is_new(store: SqliteStore, clock
 
 
 async def test_a_picture_that_a_younger_message_quotes_stays(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo
+    store: Store, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     blob = await store.keep(some(b"png"), mime="image/png", limit=10)
     picture = photo("1", sha256=blob.sha256)
@@ -196,9 +196,7 @@ async def test_a_picture_that_a_younger_message_quotes_stays(
     assert (await store.tidy()).total == 0
 
 
-async def test_an_edit_of_a_message_that_never_came_goes_by_its_age(
-    store: SqliteStore, home: Home, clock: FakeClock
-) -> None:
+async def test_an_edit_of_a_message_that_never_came_goes_by_its_age(store: Store, home: Home, clock: FakeClock) -> None:
     await store.take_in(edit("never", clock, "SECRET"), ANSWER)
     clock.shift(1)
     await store.take_in(edit("not yet", clock, "PATIENT"), ANSWER)
@@ -207,7 +205,7 @@ async def test_an_edit_of_a_message_that_never_came_goes_by_its_age(
     assert "PATIENT" in tables(home)
 
 
-async def test_who_we_know_and_what_agents_remember_stays(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_who_we_know_and_what_agents_remember_stays(store: Store, clock: FakeClock, say: Say) -> None:
     await store.ask_pairing(ANNA, text("pairing-1"), "CODE")
     await store.pair("CODE")
     await store.take_in(say("1", channel_name="The team"), ANSWER)
@@ -221,7 +219,7 @@ async def test_who_we_know_and_what_agents_remember_stays(store: SqliteStore, cl
 
 
 async def test_an_answer_outlives_its_question_and_tells_its_own_story(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     await store.take_in(say("1"), ANSWER)
     await answer(store, clock, text("a", "an answer"))
@@ -234,7 +232,7 @@ async def test_an_answer_outlives_its_question_and_tells_its_own_story(
     assert story.parcels == ()
 
 
-async def test_the_rest_of_an_album_keeps_its_turn(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_the_rest_of_an_album_keeps_its_turn(store: Store, clock: FakeClock, say: Say) -> None:
     later = clock.now() + timedelta(seconds=5)
     await store.take_in(say("1", album="al"), ANSWER, ready=later)
     clock.shift(1)

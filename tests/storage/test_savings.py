@@ -6,7 +6,7 @@ from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.stored import Unfetched, Verdict
-from belino.storage.sqlite import SqliteStore
+from belino.storage.store import Store
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
 
@@ -14,14 +14,14 @@ Say = Callable[..., Message]
 Photo = Callable[..., MediaRef]
 
 
-async def kept(store: SqliteStore, content: bytes) -> str:
+async def kept(store: Store, content: bytes) -> str:
     async def chunks() -> AsyncIterator[bytes]:
         yield content
 
     return (await store.keep(chunks(), mime="image/png", limit=1000)).sha256
 
 
-async def test_media_is_counted_by_what_nobody_fetched(store: SqliteStore, say: Say, photo: Photo) -> None:
+async def test_media_is_counted_by_what_nobody_fetched(store: Store, say: Say, photo: Photo) -> None:
     alike = [photo("1", str(item), size=100, width=40, height=30) for item in range(3)]
     voice = photo("2", "v", kind=MediaKind.VOICE, mime="audio/ogg", size=7)
     taken = await store.take_in(say("1", media=tuple(alike)), OBSERVE)
@@ -38,7 +38,7 @@ async def test_media_is_counted_by_what_nobody_fetched(store: SqliteStore, say: 
     }
 
 
-async def test_bytes_that_came_along_were_neither_saved_nor_fetched(store: SqliteStore, say: Say, photo: Photo) -> None:
+async def test_bytes_that_came_along_were_neither_saved_nor_fetched(store: Store, say: Say, photo: Photo) -> None:
     await store.take_in(say("1", media=(photo("1", sha256=await kept(store, b"x"), size=1),)), OBSERVE)
     (tally,) = await store.media_tallies()
     assert (tally.messages, tally.seen, tally.fetched, tally.unfetched) == (1, 0, 0, ())

@@ -12,7 +12,7 @@ from belino.domain.outcome import Standing
 from belino.domain.search import Coverage, SearchHits, SearchQuery
 from belino.domain.stored import Verdict
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore
+from belino.storage.store import Store
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
 MAIN = ConversationKey(platform="web", account="default", channel="main")
@@ -20,7 +20,7 @@ OTHER = ConversationKey(platform="web", account="default", channel="other")
 Say = Callable[..., Message]
 
 
-async def test_hits_bring_their_message_score_reason_and_thread(store: SqliteStore, say: Say) -> None:
+async def test_hits_bring_their_message_score_reason_and_thread(store: Store, say: Say) -> None:
     await store.take_in(say("1", "the harbor is closed"), OBSERVE)
     await store.take_in(say("2", "until when?", reply_to="1", author=Author(id="u-bob", name="Bob")), OBSERVE)
     found = await store.search(MAIN, SearchQuery(text="harbor"))
@@ -31,7 +31,7 @@ async def test_hits_bring_their_message_score_reason_and_thread(store: SqliteSto
     assert (found.total, found.newest, found.coverage.messages_scanned) == (2, 2, 2)
 
 
-async def test_a_page_is_what_offset_and_limit_say(store: SqliteStore, say: Say) -> None:
+async def test_a_page_is_what_offset_and_limit_say(store: Store, say: Say) -> None:
     for number in range(1, 10):
         await store.take_in(say(str(number), f"harbor {number}"), OBSERVE)
     whole = await store.search(MAIN, SearchQuery(text="harbor", limit=50))
@@ -40,13 +40,13 @@ async def test_a_page_is_what_offset_and_limit_say(store: SqliteStore, say: Say)
     assert {page.total for page in pages} == {9}
 
 
-async def test_an_unknown_channel_has_no_hits(store: SqliteStore) -> None:
+async def test_an_unknown_channel_has_no_hits(store: Store) -> None:
     nothing = SearchHits(hits=(), total=0, coverage=Coverage(messages_scanned=0, time_range=None), newest=0)
     assert await store.search(OTHER, SearchQuery(text="harbor")) == nothing
 
 
 @pytest.mark.parametrize("table", ["search_stale", "search_segments", "readings"])
-async def test_an_error_of_the_database_is_one_of_ours(store: SqliteStore, home: Home, say: Say, table: str) -> None:
+async def test_an_error_of_the_database_is_one_of_ours(store: Store, home: Home, say: Say, table: str) -> None:
     await store.take_in(say("1", "the harbor is closed"), OBSERVE)
     with closing(sqlite3.connect(home.database)) as connection:
         connection.execute(f"ALTER TABLE {table} RENAME TO elsewhere")

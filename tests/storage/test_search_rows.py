@@ -16,7 +16,7 @@ from belino.search.segment import unpack
 from belino.storage import search_rows
 from belino.storage.home import Home
 from belino.storage.search_hits import ChannelView
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
@@ -29,7 +29,7 @@ Say = Callable[..., Message]
 Photo = Callable[..., MediaRef]
 
 
-async def seqs_with(store: SqliteStore, term: str, channel: ConversationKey = MAIN) -> list[int] | None:
+async def seqs_with(store: Store, term: str, channel: ConversationKey = MAIN) -> list[int] | None:
     """The seqs of the messages that the index has under a term."""
 
     def look(view: ChannelView) -> list[int]:
@@ -49,7 +49,7 @@ def size(view: ChannelView) -> int:
     return len(view.postings)
 
 
-async def talk(store: SqliteStore, say: Say, count: int, channel: ConversationKey = MAIN, start: int = 1) -> None:
+async def talk(store: Store, say: Say, count: int, channel: ConversationKey = MAIN, start: int = 1) -> None:
     """Messages 1, 2, …, each with one of the words, and a number of its own."""
     texts = [f"{WORDS[number % len(WORDS)]} n{number}x" for number in range(start, start + count)]
     messages = [say(str(number), text, conversation=channel) for number, text in enumerate(texts, start)]
@@ -82,18 +82,18 @@ def deletion(message_id: str, clock: FakeClock) -> Deletion:
     return Deletion(conversation=MAIN, id=f"-{message_id}", message_id=message_id, author=ANNA, sent=clock.now())
 
 
-async def test_a_message_is_found_as_soon_as_it_is_stored(store: SqliteStore, say: Say) -> None:
+async def test_a_message_is_found_as_soon_as_it_is_stored(store: Store, say: Say) -> None:
     await store.take_in(say("1", "the harbor is closed"), OBSERVE)
     assert await seqs_with(store, "harbor") == [1]
     await store.take_in(say("2", "which harbor?"), OBSERVE)
     assert await seqs_with(store, "harbor") == [1, 2]
 
 
-async def test_an_unknown_channel_has_no_index(store: SqliteStore) -> None:
+async def test_an_unknown_channel_has_no_index(store: Store) -> None:
     assert await store._index.use(OTHER, size) is None
 
 
-async def test_arrivals_write_nothing_to_the_index(store: SqliteStore, home: Home, say: Say) -> None:
+async def test_arrivals_write_nothing_to_the_index(store: Store, home: Home, say: Say) -> None:
     for number in range(5):
         await store.take_in(say(str(number), "quiet"), OBSERVE)
     assert stretches(home) == []
@@ -101,7 +101,7 @@ async def test_arrivals_write_nothing_to_the_index(store: SqliteStore, home: Hom
 
 
 async def test_enough_messages_are_stored_as_stretches_and_few_stretches_as_one(
-    store: SqliteStore, home: Home, say: Say
+    store: Store, home: Home, say: Say
 ) -> None:
     for start in range(0, 4 * search_rows.STRETCH, search_rows.STRETCH):
         await talk(store, say, search_rows.STRETCH, start=start + 1)
@@ -169,7 +169,7 @@ async def test_a_new_version_of_the_words_makes_the_index_again(
 
 @pytest.mark.parametrize("stored", [False, True], ids=["tail", "stored"])
 async def test_an_edited_message_is_found_by_its_new_words_only(
-    store: SqliteStore, say: Say, clock: FakeClock, stored: bool
+    store: Store, say: Say, clock: FakeClock, stored: bool
 ) -> None:
     await talk(store, say, 300)
     if stored:
@@ -183,7 +183,7 @@ async def test_an_edited_message_is_found_by_its_new_words_only(
     assert await seqs_with(store, "balloon") == [7]
 
 
-async def test_an_edit_that_is_refused_changes_nothing(store: SqliteStore, say: Say, clock: FakeClock) -> None:
+async def test_an_edit_that_is_refused_changes_nothing(store: Store, say: Say, clock: FakeClock) -> None:
     await talk(store, say, 10)
     await store.take_in(edit("7", "zeppelin", clock, author=Author(id="u-eve", name="Eve")), OBSERVE)
     assert await seqs_with(store, "zeppelin") == []
@@ -192,7 +192,7 @@ async def test_an_edit_that_is_refused_changes_nothing(store: SqliteStore, say: 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["tail", "stored"])
 async def test_a_deleted_message_is_under_no_word_any_more(
-    store: SqliteStore, home: Home, say: Say, clock: FakeClock, stored: bool
+    store: Store, home: Home, say: Say, clock: FakeClock, stored: bool
 ) -> None:
     await talk(store, say, 300)
     if stored:
@@ -213,7 +213,7 @@ async def test_a_deleted_message_is_under_no_word_any_more(
 
 
 async def test_what_was_deleted_leaves_the_stored_index_too(
-    store: SqliteStore, home: Home, say: Say, clock: FakeClock
+    store: Store, home: Home, say: Say, clock: FakeClock
 ) -> None:
     await talk(store, say, 300)
     await store.index_ahead()
@@ -230,7 +230,7 @@ async def test_what_was_deleted_leaves_the_stored_index_too(
         assert segment.local(number) < 0
 
 
-async def test_no_word_can_be_read_in_the_stored_index(store: SqliteStore, home: Home, say: Say) -> None:
+async def test_no_word_can_be_read_in_the_stored_index(store: Store, home: Home, say: Say) -> None:
     await talk(store, say, 300)
     await store.index_ahead()
     with closing(sqlite3.connect(home.database)) as connection:
@@ -239,7 +239,7 @@ async def test_no_word_can_be_read_in_the_stored_index(store: SqliteStore, home:
     assert not any(word.encode() in content for word in WORDS)
 
 
-async def test_aged_messages_leave_the_index(store: SqliteStore, home: Home, say: Say, clock: FakeClock) -> None:
+async def test_aged_messages_leave_the_index(store: Store, home: Home, say: Say, clock: FakeClock) -> None:
     await talk(store, say, 1_100)
     await store.index_ahead()
     clock.shift(timedelta(days=2).total_seconds())
@@ -256,7 +256,7 @@ async def test_aged_messages_leave_the_index(store: SqliteStore, home: Home, say
 
 
 async def test_many_changes_are_written_into_the_stretches_by_a_search(
-    store: SqliteStore, home: Home, say: Say, clock: FakeClock
+    store: Store, home: Home, say: Say, clock: FakeClock
 ) -> None:
     await talk(store, say, 300)
     await store.index_ahead()
@@ -267,7 +267,7 @@ async def test_many_changes_are_written_into_the_stretches_by_a_search(
     assert await seqs_with(store, "z9z") == [9]
 
 
-async def test_captions_and_file_names_are_words_of_their_message(store: SqliteStore, say: Say, photo: Photo) -> None:
+async def test_captions_and_file_names_are_words_of_their_message(store: Store, say: Say, photo: Photo) -> None:
     ref = photo("1", caption="a lighthouse at dawn", file_name="quarterly-report.pdf")
     await store.take_in(say("1", "look", media=(ref,)), OBSERVE)
     assert await seqs_with(store, "lighthous") == [1]
@@ -275,7 +275,7 @@ async def test_captions_and_file_names_are_words_of_their_message(store: SqliteS
 
 
 async def test_what_is_asked_for_rarely_leaves_the_memory(
-    store: SqliteStore, say: Say, monkeypatch: pytest.MonkeyPatch
+    store: Store, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search_rows, "HOT_BYTES", 50_000)
     for number in range(8):
@@ -316,7 +316,7 @@ async def test_random_changes_leave_the_index_as_if_made_at_once(home: Home, clo
     await store.close()
 
 
-async def test_a_thousand_guesses_reach_no_other_channel(store: SqliteStore, say: Say) -> None:
+async def test_a_thousand_guesses_reach_no_other_channel(store: Store, say: Say) -> None:
     await talk(store, say, 50)
     await talk(store, say, 50, channel=OTHER)
     chance = random.Random(9)
@@ -327,7 +327,7 @@ async def test_a_thousand_guesses_reach_no_other_channel(store: SqliteStore, say
             assert message.seq == guess
 
 
-async def test_a_thread_is_summed_up_by_its_living_replies(store: SqliteStore, say: Say, clock: FakeClock) -> None:
+async def test_a_thread_is_summed_up_by_its_living_replies(store: Store, say: Say, clock: FakeClock) -> None:
     bob = Author(id="u-bob", name="Bob")
     await store.take_in(say("1", "root"), OBSERVE)
     await store.take_in(say("2", "a", reply_to="1", author=bob), OBSERVE)

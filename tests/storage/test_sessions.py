@@ -1,7 +1,6 @@
 """What an agent remembers ends with its turn, and survives damage."""
 
 import logging
-import sqlite3
 from collections.abc import Callable
 
 import pytest
@@ -9,8 +8,9 @@ import pytest
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import Standing, TurnState
 from belino.domain.stored import ClaimedTurn, ManifestEntry, ReadPosition, Session, TurnEnd, Verdict
+from belino.storage.database import Tx
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
@@ -26,14 +26,14 @@ def shown(artifact: str, turn: int = 1, content: str = "f" * 64) -> ManifestEntr
     )  # fmt: skip
 
 
-async def end(store: SqliteStore, clock: FakeClock, message: Message, turn_end: TurnEnd) -> None:
+async def end(store: Store, clock: FakeClock, message: Message, turn_end: TurnEnd) -> None:
     await store.take_in(message, ANSWER)
     turn = await store.claim_turn(message.conversation, clock.now())
     assert isinstance(turn, ClaimedTurn)
     await store.finish_turn(turn.id, turn_end)
 
 
-async def test_a_new_session_remembers_nothing(store: SqliteStore) -> None:
+async def test_a_new_session_remembers_nothing(store: Store) -> None:
     assert await store.session(MAIN) == Session(memory=None, turns=0, manifest=())
 
 
@@ -47,7 +47,7 @@ async def test_memory_and_manifest_are_there_after_a_restart(home: Home, clock: 
     await store.close()
 
 
-async def test_a_thread_is_a_session_of_its_own(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_a_thread_is_a_session_of_its_own(store: Store, clock: FakeClock, say: Say) -> None:
     thread = ConversationKey(platform="web", account="default", channel="main", thread="t")
     await end(store, clock, say("1", conversation=thread), TurnEnd(state=TurnState.ANSWERED, memory=b"t"))
     assert (await store.session(thread)).memory == b"t"
@@ -55,7 +55,7 @@ async def test_a_thread_is_a_session_of_its_own(store: SqliteStore, clock: FakeC
 
 
 async def test_a_compacted_memory_has_lost_what_was_shown_before_and_keeps_what_was_shown_since(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, shown=(shown("web_a"), shown("web_b"))))
     again = shown("web_a", turn=2)
@@ -66,7 +66,7 @@ async def test_a_compacted_memory_has_lost_what_was_shown_before_and_keeps_what_
 
 
 async def test_what_was_attached_again_is_lost_no_longer_and_the_manifest_stays_as_it_was(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     entries = (shown("web_a"), shown("web_b", content="e" * 64))
     await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, shown=entries))
@@ -79,7 +79,7 @@ async def test_what_was_attached_again_is_lost_no_longer_and_the_manifest_stays_
 
 
 async def test_single_items_that_went_from_memory_are_lost_and_ask_for_no_recovery(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     entries = (shown("web_a"), shown("web_b", content="e" * 64))
     await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, shown=entries))
@@ -90,9 +90,7 @@ async def test_single_items_that_went_from_memory_are_lost_and_ask_for_no_recove
     assert (await store.session(MAIN)).lost == ()
 
 
-async def test_the_manifest_keeps_the_thousand_that_were_shown_last(
-    store: SqliteStore, clock: FakeClock, say: Say
-) -> None:
+async def test_the_manifest_keeps_the_thousand_that_were_shown_last(store: Store, clock: FakeClock, say: Say) -> None:
     many = tuple(shown(f"web_{number}", content=str(number)) for number in range(1005))
     await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, shown=many))
     again = shown("web_7", turn=2, content="7")
@@ -116,20 +114,20 @@ async def test_how_far_a_session_was_told_stays_until_it_is_told_more(home: Home
 
 @pytest.mark.parametrize("damage", [b"{", b"null", b"7", b"[1]", b'{"a": 1}'])
 async def test_if_what_was_lost_cannot_be_read_all_counts_as_lost(
-    store: SqliteStore, clock: FakeClock, say: Say, caplog: pytest.LogCaptureFixture, damage: bytes
+    store: Store, clock: FakeClock, say: Say, caplog: pytest.LogCaptureFixture, damage: bytes
 ) -> None:
     await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, shown=(shown("web_a"),)))
 
-    def spoil(connection: sqlite3.Connection) -> None:
+    def spoil(connection: Tx) -> None:
         connection.execute("UPDATE sessions SET lost = ?", (damage,))
 
-    await store._writer.write(spoil)
+    await store._database.write(spoil)
     with caplog.at_level(logging.WARNING):
         assert (await store.session(MAIN)).lost == ("web_a",)
     assert "lost" in caplog.text
 
 
-async def test_an_item_shown_again_is_in_the_manifest_once(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_an_item_shown_again_is_in_the_manifest_once(store: Store, clock: FakeClock, say: Say) -> None:
     await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, shown=(shown("web_a"),)))
     await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, shown=(shown("web_a", turn=2),)))
     assert [entry.included_at_turn for entry in (await store.session(MAIN)).manifest] == [2]
@@ -143,14 +141,14 @@ async def test_an_item_shown_again_is_in_the_manifest_once(store: SqliteStore, c
      b'"source_thread_id": null, "included_at_turn": "x"}]'],
 )  # fmt: skip
 async def test_a_damaged_manifest_is_empty_with_a_warning_and_the_session_goes_on(
-    store: SqliteStore, clock: FakeClock, say: Say, caplog: pytest.LogCaptureFixture, damage: bytes
+    store: Store, clock: FakeClock, say: Say, caplog: pytest.LogCaptureFixture, damage: bytes
 ) -> None:
     await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, memory=b"m", shown=(shown("web_a"),)))
 
-    def spoil(connection: sqlite3.Connection) -> None:
+    def spoil(connection: Tx) -> None:
         connection.execute("UPDATE sessions SET manifest = ?", (damage,))
 
-    await store._writer.write(spoil)
+    await store._database.write(spoil)
     with caplog.at_level(logging.WARNING):
         assert await store.session(MAIN) == Session(memory=b"m", turns=1, manifest=())
     assert "manifest" in caplog.text
@@ -159,7 +157,7 @@ async def test_a_damaged_manifest_is_empty_with_a_warning_and_the_session_goes_o
 
 
 async def test_an_agent_of_another_kind_finds_no_memory_and_begins_anew(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     first = TurnEnd(
         state=TurnState.ANSWERED, memory=b"claude", shown=(shown("web_a"),), told=ReadPosition(seq=1), agent="claude"

@@ -14,10 +14,10 @@ from belino.domain.errors import StoreError, StoreInUse
 from belino.domain.media import MediaRef
 from belino.domain.message import Author, Message, Quote
 from belino.domain.outcome import Standing
-from belino.domain.store import Store
 from belino.domain.stored import Verdict
+from belino.storage.database import Tx
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
@@ -26,15 +26,15 @@ ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=Tru
 def test_it_offers_every_verb_of_the_port() -> None:
     def takes_a_store(store: Store) -> None: ...
 
-    def gives_one(store: SqliteStore) -> None:
+    def gives_one(store: Store) -> None:
         takes_a_store(store)  # checked by mypy
 
     verbs = [name for name in dir(Store) if not name.startswith("_")]
-    assert [verb for verb in verbs if not hasattr(SqliteStore, verb)] == []
+    assert [verb for verb in verbs if not hasattr(Store, verb)] == []
 
 
 async def test_a_second_gateway_is_refused_and_told_which_process_has_the_folder(
-    store: SqliteStore, home: Home, clock: FakeClock
+    store: Store, home: Home, clock: FakeClock
 ) -> None:
     with pytest.raises(StoreInUse, match=f"in use by another gateway \\(process {os.getpid()}\\)"):
         await open_store(home, clock=clock)
@@ -51,7 +51,7 @@ async def test_the_lock_goes_with_a_killed_process(home: Home, clock: FakeClock)
             "import asyncio, sys\n"
             "from pathlib import Path\n"
             "from belino.storage.home import Home\n"
-            "from belino.storage.sqlite import open_store\n"
+            "from belino.storage.store import open_store\n"
             "from belino.testing.clock import FakeClock\n"
             "async def main():\n"
             "    store = await open_store(Home.at(Path(sys.argv[1])), clock=FakeClock())\n"
@@ -74,13 +74,13 @@ async def test_the_lock_goes_with_a_killed_process(home: Home, clock: FakeClock)
     await (await open_store(home, clock=clock)).close()
 
 
-async def test_it_survives_a_power_cut_by_its_settings(store: SqliteStore) -> None:
-    def settings(connection: sqlite3.Connection) -> tuple[str, int]:
+async def test_it_survives_a_power_cut_by_its_settings(store: Store) -> None:
+    def settings(connection: Tx) -> tuple[str, int]:
         (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
         (synchronous,) = connection.execute("PRAGMA synchronous").fetchone()
         return journal, synchronous
 
-    assert await store._writer.write(settings) == ("wal", 2)  # 2 is FULL
+    assert await store._database.write(settings) == ("wal", 2)  # 2 is FULL
 
 
 async def test_folders_are_0700_and_files_0600_whatever_the_umask(
@@ -104,7 +104,7 @@ async def test_folders_are_0700_and_files_0600_whatever_the_umask(
 
 
 async def test_a_sealed_value_is_in_no_file_of_the_state_folder(
-    store: SqliteStore, home: Home, say: Callable[..., Message], photo: Callable[..., MediaRef]
+    store: Store, home: Home, say: Callable[..., Message], photo: Callable[..., MediaRef]
 ) -> None:
     ref = photo("1", sealed={"media_key": "CANARY-OF-THE-MEDIA"}, locator={"file_id": "VISIBLE-LOCATOR"})
     taken = await store.take_in(say("1", media=(ref,)), ANSWER)
@@ -118,7 +118,7 @@ async def test_a_sealed_value_is_in_no_file_of_the_state_folder(
 
 
 async def test_half_a_surrogate_pair_is_stored_with_a_mark_instead_of_being_offered_for_ever(
-    store: SqliteStore, say: Callable[..., Message], photo: Callable[..., MediaRef]
+    store: Store, say: Callable[..., Message], photo: Callable[..., MediaRef]
 ) -> None:
     ref = photo("1", caption="\udfff", locator={"file_id": "\ud800"})
     said = say(
@@ -134,7 +134,7 @@ async def test_half_a_surrogate_pair_is_stored_with_a_mark_instead_of_being_offe
 
 
 async def test_an_absurd_size_is_no_size(
-    store: SqliteStore, say: Callable[..., Message], photo: Callable[..., MediaRef]
+    store: Store, say: Callable[..., Message], photo: Callable[..., MediaRef]
 ) -> None:
     await store.take_in(say("1", media=(photo("1", size=2**70, width=-1, height=3),)), ANSWER)
     (message,) = await store.history(say("1").conversation)
@@ -161,7 +161,7 @@ async def test_what_was_stored_is_there_after_a_restart(
     await store.close()
 
 
-async def test_a_closed_store_says_so(store: SqliteStore, say: Callable[..., Message]) -> None:
+async def test_a_closed_store_says_so(store: Store, say: Callable[..., Message]) -> None:
     await store.close()
     with pytest.raises(StoreError, match="closed"):
         await store.take_in(say("1"), ANSWER)
@@ -171,7 +171,7 @@ def test_names_with_a_percent_or_a_question_mark_in_the_path_are_opened(home: Ho
     odd = Home.at(home.path / "100% odd?#name")
     with closing(sqlite3.connect(odd.database)) as connection:
         connection.execute("CREATE TABLE a (x)")
-    from belino.storage.writer import connect
+    from belino.storage.sqlite import connect
 
     with closing(connect(odd.database, read_only=True)) as connection:
         assert connection.execute("SELECT count(*) FROM a").fetchone()[0] == 0

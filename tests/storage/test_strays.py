@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-import sqlite3
 import stat
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -19,8 +18,9 @@ from belino.domain.message import ChatType, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.stored import Tidied, Verdict
 from belino.gateway.maintenance import check_strays
+from belino.storage.database import Tx
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
 from storage.conftest import MAIN
 from storage.pieces import chunks, keep
@@ -32,7 +32,7 @@ Photo = Callable[..., MediaRef]
 
 
 @asynccontextmanager
-async def opened(home: Home, clock: FakeClock, **choices: bool) -> AsyncIterator[SqliteStore]:
+async def opened(home: Home, clock: FakeClock, **choices: bool) -> AsyncIterator[Store]:
     store = await open_store(home, clock=clock, **choices)
     try:
         yield store
@@ -40,7 +40,7 @@ async def opened(home: Home, clock: FakeClock, **choices: bool) -> AsyncIterator
         await store.close()
 
 
-async def attach(store: SqliteStore, say: Say, photo: Photo, numbers: Sequence[int]) -> list[Blob]:
+async def attach(store: Store, say: Say, photo: Photo, numbers: Sequence[int]) -> list[Blob]:
     """Messages with a file each, all of which are used."""
     kept = []
     for number in numbers:
@@ -65,7 +65,7 @@ def aside(home: Home) -> list[Path]:
 
 
 async def test_a_stray_is_put_aside_after_an_hour_and_deleted_after_a_week(
-    store: SqliteStore, home: Home, clock: FakeClock, say: Say, photo: Photo
+    store: Store, home: Home, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     used = await attach(store, say, photo, range(9))
     place = stray(home, b"stray")
@@ -88,7 +88,7 @@ async def test_a_stray_is_put_aside_after_an_hour_and_deleted_after_a_week(
 
 
 async def test_strays_stay_while_they_are_more_than_a_tenth_of_all_blobs(
-    store: SqliteStore, home: Home, clock: FakeClock, say: Say, photo: Photo
+    store: Store, home: Home, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     await attach(store, say, photo, range(17))
     places = [stray(home, content) for content in (b"one", b"two")]
@@ -100,7 +100,7 @@ async def test_strays_stay_while_they_are_more_than_a_tenth_of_all_blobs(
     assert await store.tidy() == Tidied(put_aside=2)
 
 
-async def test_a_person_may_put_every_stray_aside(store: SqliteStore, home: Home) -> None:
+async def test_a_person_may_put_every_stray_aside(store: Store, home: Home) -> None:
     place = stray(home, b"one")
     assert await store.tidy(dry_run=True, all_strays=True) == Tidied(put_aside=1)
     assert place.exists()
@@ -109,7 +109,7 @@ async def test_a_person_may_put_every_stray_aside(store: SqliteStore, home: Home
 
 
 async def test_the_hour_counts_from_the_start_whatever_the_wall_clock_says(
-    store: SqliteStore, home: Home, clock: FakeClock, say: Say, photo: Photo
+    store: Store, home: Home, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     await attach(store, say, photo, range(9))
     stray(home, b"stray")
@@ -160,7 +160,7 @@ async def test_a_blob_comes_back_when_the_right_database_lists_it_again(
         assert {record.outcome for record in await store.refs(MAIN)} == {MediaOutcome.HELD}
 
 
-async def test_the_same_bytes_stored_again_take_the_place_of_those_put_aside(store: SqliteStore, home: Home) -> None:
+async def test_the_same_bytes_stored_again_take_the_place_of_those_put_aside(store: Store, home: Home) -> None:
     place = stray(home, b"again")
     await store.tidy(all_strays=True)
     blob = await keep(store, b"again")
@@ -168,17 +168,17 @@ async def test_the_same_bytes_stored_again_take_the_place_of_those_put_aside(sto
 
 
 async def test_what_its_sender_deletes_goes_though_it_was_put_aside(
-    store: SqliteStore, home: Home, say: Say, photo: Photo
+    store: Store, home: Home, say: Say, photo: Photo
 ) -> None:
     (blob,) = await attach(store, say, photo, [1])
     shutil.move(blob.path, home.blobs / "aside" / blob.sha256)
     await store.take_in(Deletion(conversation=MAIN, id="d", message_id="1", author=None, sent=START), OBSERVE)
     assert await store.purge() == (blob.sha256,)
-    assert (aside(home), await store._readers.read(_noted)) == ([], 0)
+    assert (aside(home), await store._database.read(_noted)) == ([], 0)
 
 
 async def test_a_deletion_that_a_kill_cut_off_is_finished_at_once_and_leaves_no_stray(
-    store: SqliteStore, home: Home, say: Say, photo: Photo, monkeypatch: pytest.MonkeyPatch
+    store: Store, home: Home, say: Say, photo: Photo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (blob,) = await attach(store, say, photo, [1])
     await store.take_in(Deletion(conversation=MAIN, id="d", message_id="1", author=None, sent=START), OBSERVE)
@@ -191,23 +191,23 @@ async def test_a_deletion_that_a_kill_cut_off_is_finished_at_once_and_leaves_no_
         with pytest.raises(StoreError):
             await store.purge()
     assert blob.path.exists()
-    assert await store._readers.read(_blob_rows) == 0
+    assert await store._database.read(_blob_rows) == 0
     assert await store.purge() == (blob.sha256,)
     assert not blob.path.exists()
-    assert await store._readers.read(_noted) == 0
+    assert await store._database.read(_noted) == 0
 
 
-def _blob_rows(connection: sqlite3.Connection) -> int:
+def _blob_rows(connection: Tx) -> int:
     return int(connection.execute("SELECT count(*) FROM blobs").fetchone()[0])
 
 
-def _noted(connection: sqlite3.Connection) -> int:
+def _noted(connection: Tx) -> int:
     return int(connection.execute("SELECT count(*) FROM blobs_forsaken").fetchone()[0])
 
 
 @pytest.mark.parametrize("deletes", ["tidy", "evict"])
 async def test_bytes_that_were_to_go_when_the_process_died_are_no_strays(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo, monkeypatch: pytest.MonkeyPatch, deletes: str
+    store: Store, clock: FakeClock, say: Say, photo: Photo, monkeypatch: pytest.MonkeyPatch, deletes: str
 ) -> None:
     blob = await keep(store, b"fetched")
     if deletes == "evict":
@@ -229,15 +229,15 @@ async def test_bytes_that_were_to_go_when_the_process_died_are_no_strays(
 
 
 async def test_bytes_that_move_in_while_strays_are_put_aside_stay_in_their_place(
-    store: SqliteStore, home: Home, held_up: Callable[[], AbstractAsyncContextManager[None]]
+    store: Store, home: Home, held_up: Callable[[], AbstractAsyncContextManager[None]]
 ) -> None:
     place = stray(home, b"again")
     async with asyncio.timeout(60), asyncio.TaskGroup() as group, held_up():
         moving = group.create_task(store.tidy(all_strays=True))
-        while store._writer._jobs.qsize() < 1:  # the writer is asked whether the stray has a row
+        while store.disk.waiting < 1:  # the writer is asked whether the stray has a row
             await asyncio.sleep(0)
         keeping = group.create_task(store.keep(chunks(b"again"), mime="a/b", limit=10))
-        while store._writer._jobs.qsize() < 2:
+        while store.disk.waiting < 2:
             await asyncio.sleep(0)
     assert moving.result() == Tidied()
     assert keeping.result().path == place
@@ -245,7 +245,7 @@ async def test_bytes_that_move_in_while_strays_are_put_aside_stay_in_their_place
 
 
 async def test_an_unmounted_blob_folder_costs_no_ref_and_doctor_says_so(
-    store: SqliteStore, home: Home, say: Say, photo: Photo
+    store: Store, home: Home, say: Say, photo: Photo
 ) -> None:
     kept = await attach(store, say, photo, range(3))
     elsewhere = home.blobs.with_name("elsewhere")
@@ -262,9 +262,7 @@ async def test_an_unmounted_blob_folder_costs_no_ref_and_doctor_says_so(
     assert [await store.blob(blob.sha256) for blob in kept] == kept
 
 
-async def test_a_person_may_give_up_the_files_of_an_empty_blob_folder(
-    store: SqliteStore, say: Say, photo: Photo
-) -> None:
+async def test_a_person_may_give_up_the_files_of_an_empty_blob_folder(store: Store, say: Say, photo: Photo) -> None:
     for blob in await attach(store, say, photo, range(3)):
         blob.path.unlink()
     assert await store.tidy(all_strays=True) == Tidied(lost=3)

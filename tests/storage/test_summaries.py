@@ -7,7 +7,7 @@ from belino.domain.message import ChatType, ConversationKey, Message
 from belino.domain.outcome import Standing, TurnState
 from belino.domain.reply import Parcel
 from belino.domain.stored import ClaimedTurn, TurnEnd, Verdict
-from belino.storage.sqlite import SqliteStore
+from belino.storage.store import Store
 from belino.testing.clock import START, FakeClock
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
@@ -17,7 +17,7 @@ MAIN = ConversationKey(platform="web", account="default", channel="main")
 Say = Callable[..., Message]
 
 
-async def test_a_conversation_is_known_before_anything_is_said_and_keeps_its_name(store: SqliteStore, say: Say) -> None:
+async def test_a_conversation_is_known_before_anything_is_said_and_keeps_its_name(store: Store, say: Say) -> None:
     await store.open_conversation(MAIN, "Main", ChatType.DIRECT)
     await store.open_conversation(MAIN, "Home", ChatType.DIRECT)
     (summary,) = await store.conversations()
@@ -28,7 +28,7 @@ async def test_a_conversation_is_known_before_anything_is_said_and_keeps_its_nam
 
 
 async def test_conversations_are_listed_with_their_last_word_the_latest_first(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     thread = ConversationKey(platform="web", account="default", channel="main", thread="t")
     abroad = ConversationKey(platform="telegram", account="default", channel="7")
@@ -45,7 +45,7 @@ async def test_conversations_are_listed_with_their_last_word_the_latest_first(
 
 
 async def test_channels_are_listed_with_what_they_hold(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Callable[..., MediaRef]
+    store: Store, clock: FakeClock, say: Say, photo: Callable[..., MediaRef]
 ) -> None:
     thread = ConversationKey(platform="web", account="default", channel="main", thread="t")
     await store.take_in(say("1", media=(photo("1"),)), OBSERVE)
@@ -56,7 +56,7 @@ async def test_channels_are_listed_with_what_they_hold(
     assert (channel.name, channel.chat_type) == ("main", ChatType.GROUP)
 
 
-async def test_numbers_for_status_are_counted(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_numbers_for_status_are_counted(store: Store, clock: FakeClock, say: Say) -> None:
     await store.take_in(say("1"), ANSWER)
     await store.take_in(say("2"), ANSWER)
     turn = await store.claim_turn(MAIN, clock.now())
@@ -69,7 +69,7 @@ async def test_numbers_for_status_are_counted(store: SqliteStore, clock: FakeClo
     assert counts["turns_running"] == counts["parcels_dead"] == 0
 
 
-async def test_history_is_paged_both_ways(store: SqliteStore, say: Say) -> None:
+async def test_history_is_paged_both_ways(store: Store, say: Say) -> None:
     for number in range(1, 8):
         await store.take_in(say(str(number)), OBSERVE)
 

@@ -13,7 +13,7 @@ from belino.domain.message import ConversationKey
 from belino.storage.encryption import load_keys
 from belino.storage.file_writer import MEMORY_BYTES, STRAIGHT_BYTES
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore
+from belino.storage.store import Store
 from storage.pieces import chunks
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
@@ -53,7 +53,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[Done]:
 
 @pytest.mark.parametrize("size", [5, MEMORY_BYTES + 2 * STRAIGHT_BYTES + 5])
 async def test_a_blob_is_synced_before_it_gets_its_name_and_its_folder_before_it_is_told(
-    store: SqliteStore, done: list[Done], size: int
+    store: Store, done: list[Done], size: int
 ) -> None:
     body = Random(1).randbytes(size)
     blob = await store.keep(
@@ -67,7 +67,7 @@ async def test_a_blob_is_synced_before_it_gets_its_name_and_its_folder_before_it
 
 
 async def test_a_new_folder_for_blobs_is_synced_with_the_one_it_lies_in(
-    store: SqliteStore, home: Home, done: list[Done]
+    store: Store, home: Home, done: list[Done]
 ) -> None:
     blob = await store.keep(chunks(b"words"), mime="a/b", limit=10)
     above = blob.path.parent.parent
@@ -75,7 +75,7 @@ async def test_a_new_folder_for_blobs_is_synced_with_the_one_it_lies_in(
 
 
 async def test_each_piece_of_an_upload_is_synced_before_its_offset_is_told(
-    store: SqliteStore, home: Home, done: list[Done]
+    store: Store, home: Home, done: list[Done]
 ) -> None:
     begun = await store.start_upload(MAIN, file_name="a", mime="a/b", size=6, sha256=None)
     await store.extend_upload(begun.id, 0, chunks(b"abc"))

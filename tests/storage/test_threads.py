@@ -14,8 +14,9 @@ from belino.domain.message import Author, ConversationKey, Deletion, Message, Un
 from belino.domain.outcome import Standing, TurnState
 from belino.domain.reply import Parcel, ParcelKind, Receipt
 from belino.domain.stored import ClaimedTurn, StoredMessage, TurnEnd, Verdict
-from belino.storage.migrations import STEPS, migrate
-from belino.storage.sqlite import SqliteStore
+from belino.storage.migrations import STEPS
+from belino.storage.sqlite import migrate
+from belino.storage.store import Store
 from belino.testing.clock import FakeClock
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
@@ -29,61 +30,59 @@ def place(thread: str) -> ConversationKey:
     return replace(MAIN, thread=thread)
 
 
-async def one(store: SqliteStore, name: str) -> StoredMessage:
+async def one(store: Store, name: str) -> StoredMessage:
     (found,) = await store.messages(MAIN, [name])
     return found
 
 
-async def root_of(store: SqliteStore, name: str) -> str | None:
+async def root_of(store: Store, name: str) -> str | None:
     return (await one(store, name)).root
 
 
-async def hear(store: SqliteStore, clock: FakeClock, *messages: Message) -> None:
+async def hear(store: Store, clock: FakeClock, *messages: Message) -> None:
     for message in messages:
         await store.take_in(replace(message, sent=clock.now()), OBSERVE)
         clock.shift(60)
 
 
-async def test_a_message_in_a_thread_has_its_root_and_the_root_has_none(store: SqliteStore, say: Say) -> None:
+async def test_a_message_in_a_thread_has_its_root_and_the_root_has_none(store: Store, say: Say) -> None:
     for name in ("1", "2"):
         await store.take_in(say(name, conversation=place("1")), OBSERVE)
     await store.take_in(say("3", conversation=place("1"), reply_to="2"), OBSERVE)
     assert [await root_of(store, name) for name in "123"] == [None, "1", "1"]
 
 
-async def test_a_chain_of_replies_is_a_thread_where_there_are_none(store: SqliteStore, say: Say) -> None:
+async def test_a_chain_of_replies_is_a_thread_where_there_are_none(store: Store, say: Say) -> None:
     for name, replied in (("1", None), ("2", "1"), ("3", "2"), ("4", "unknown"), ("5", "5")):
         await store.take_in(say(name, reply_to=replied), OBSERVE)
     assert [await root_of(store, name) for name in "12345"] == [None, "1", "1", "unknown", None]
 
 
-async def test_replies_that_come_before_what_they_answer_find_their_root_when_it_comes(
-    store: SqliteStore, say: Say
-) -> None:
+async def test_replies_that_come_before_what_they_answer_find_their_root_when_it_comes(store: Store, say: Say) -> None:
     for name, replied in (("3", "2"), ("4", "3"), ("2", "1"), ("1", None)):
         await store.take_in(say(name, reply_to=replied), OBSERVE)
     assert [await root_of(store, name) for name in "1234"] == [None, "1", "1", "1"]
 
 
-async def test_a_thread_of_its_own_is_not_drawn_into_the_thread_its_root_answers(store: SqliteStore, say: Say) -> None:
+async def test_a_thread_of_its_own_is_not_drawn_into_the_thread_its_root_answers(store: Store, say: Say) -> None:
     await store.take_in(say("9", conversation=place("2")), OBSERVE)
     await store.take_in(say("2", reply_to="1"), OBSERVE)
     assert [await root_of(store, name) for name in "29"] == ["1", "2"]
 
 
-async def test_two_messages_that_answer_each_other_do_not_go_in_circles(store: SqliteStore, say: Say) -> None:
+async def test_two_messages_that_answer_each_other_do_not_go_in_circles(store: Store, say: Say) -> None:
     for name, replied in (("1", "2"), ("2", "1")):
         await store.take_in(say(name, reply_to=replied), OBSERVE)
     assert [await root_of(store, name) for name in "12"] == ["2", None]
 
 
-async def test_what_cannot_be_read_is_in_its_thread_too(store: SqliteStore, clock: FakeClock) -> None:
+async def test_what_cannot_be_read_is_in_its_thread_too(store: Store, clock: FakeClock) -> None:
     poll = Unsupported(conversation=place("1"), id="2", author=AGENT, sent=clock.now(), what="a poll")
     await store.take_in(poll, OBSERVE)
     assert await root_of(store, "2") == "1"
 
 
-async def test_what_the_agent_says_is_in_the_thread_it_answers(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+async def test_what_the_agent_says_is_in_the_thread_it_answers(store: Store, clock: FakeClock, say: Say) -> None:
     await store.take_in(say("1"), OBSERVE)
     await store.take_in(say("2", reply_to="1"), ANSWER)
     claimed = await store.claim_turn(MAIN, clock.now())
@@ -96,7 +95,7 @@ async def test_what_the_agent_says_is_in_the_thread_it_answers(store: SqliteStor
 
 
 async def test_the_messages_of_the_channel_itself_are_around_an_anchor_with_the_life_under_them(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     await hear(store, clock, say("1"), say("2"), say("3"))
     await hear(store, clock, say("4", conversation=place("2")), say("5", conversation=place("2")))
@@ -114,7 +113,7 @@ async def test_the_messages_of_the_channel_itself_are_around_an_anchor_with_the_
 
 
 async def test_around_an_anchor_in_a_thread_other_threads_are_counted_and_its_own_is_not(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     await hear(store, clock, say("1"), say("2"), say("3", conversation=place("1")), say("4", conversation=place("2")))
     await hear(store, clock, say("5", conversation=place("2")), say("6"))
@@ -124,7 +123,7 @@ async def test_around_an_anchor_in_a_thread_other_threads_are_counted_and_its_ow
 
 
 async def test_only_the_newest_before_an_anchor_are_around_it_and_none_that_is_deleted(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     await hear(store, clock, *(say(str(number)) for number in range(6)))
     gone = Deletion(conversation=MAIN, id="d", message_id="3", author=None, sent=clock.now())
@@ -134,7 +133,7 @@ async def test_only_the_newest_before_an_anchor_are_around_it_and_none_that_is_d
 
 
 async def test_what_was_said_before_counts_as_before_however_late_it_came(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     early = clock.now() - timedelta(hours=1)
     await hear(store, clock, say("9", reply_to="1"))
@@ -147,7 +146,7 @@ async def test_what_was_said_before_counts_as_before_however_late_it_came(
 
 
 async def test_a_thread_has_its_newest_living_replies_and_the_truth_about_all(
-    store: SqliteStore, clock: FakeClock, say: Say
+    store: Store, clock: FakeClock, say: Say
 ) -> None:
     await hear(store, clock, say("1"), *(say(f"r{number}", conversation=place("1")) for number in range(6)))
     gone = Deletion(conversation=MAIN, id="d", message_id="r0", author=None, sent=clock.now())
@@ -160,7 +159,7 @@ async def test_a_thread_has_its_newest_living_replies_and_the_truth_about_all(
     assert earlier is not None and [reply.id for reply in earlier.replies] == ["r2", "r3"] and earlier.total == 5
 
 
-async def test_a_thread_without_a_root_a_root_without_replies_and_neither(store: SqliteStore, say: Say) -> None:
+async def test_a_thread_without_a_root_a_root_without_replies_and_neither(store: Store, say: Say) -> None:
     await store.take_in(say("2", conversation=place("1")), OBSERVE)
     orphans, alone = await store.thread(MAIN, "1"), await store.thread(MAIN, "2")
     assert orphans is not None and orphans.root is None and orphans.total == 1
@@ -169,7 +168,7 @@ async def test_a_thread_without_a_root_a_root_without_replies_and_neither(store:
     assert await store.thread(replace(MAIN, channel="other"), "1") is None
 
 
-async def test_a_thread_of_another_channel_stays_there(store: SqliteStore, say: Say) -> None:
+async def test_a_thread_of_another_channel_stays_there(store: Store, say: Say) -> None:
     other = replace(MAIN, channel="other")
     await store.take_in(say("1", conversation=other), OBSERVE)
     await store.take_in(say("2", conversation=other, reply_to="1"), OBSERVE)

@@ -22,7 +22,7 @@ from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.stored import Upload, UploadLimits, Verdict
 from belino.gateway.maintenance import FINISHED_KEPT, UNFINISHED_KEPT
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.storage.uploads import NOTE_BYTES
 from belino.testing.clock import FakeClock
 from storage.pieces import breaking, chunks
@@ -33,13 +33,13 @@ MIB = 1024 * 1024
 LIMITS = UploadLimits(channel_bytes_per_day=MIB, total_bytes=16 * MIB)
 
 
-async def start(store: SqliteStore, size: int, sha256: str | None = None) -> Upload:
+async def start(store: Store, size: int, sha256: str | None = None) -> Upload:
     return await store.start_upload(MAIN, file_name="näme.png", mime="image/png", size=size, sha256=sha256)
 
 
 @given(st.binary(min_size=1, max_size=4000), st.lists(st.integers(1, 4000), max_size=6))
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_bytes_sent_in_any_pieces_become_the_same_blob(store: SqliteStore, data: bytes, cuts: list[int]) -> None:
+async def test_bytes_sent_in_any_pieces_become_the_same_blob(store: Store, data: bytes, cuts: list[int]) -> None:
     upload = await start(store, len(data), hashlib.sha256(data).hexdigest())
     marks = [0, *sorted({cut for cut in cuts if cut < len(data)}), len(data)]
     for begin, end in pairwise(marks):
@@ -53,14 +53,14 @@ async def test_bytes_sent_in_any_pieces_become_the_same_blob(store: SqliteStore,
     assert await store.upload(upload.id) == upload
 
 
-async def test_an_announced_upload_is_found_again(store: SqliteStore, clock: FakeClock) -> None:
+async def test_an_announced_upload_is_found_again(store: Store, clock: FakeClock) -> None:
     upload = await start(store, 10)
     assert await store.upload(upload.id) == upload
     assert (upload.conversation, upload.file_name, upload.offset, upload.created) == (MAIN, "näme.png", 0, clock.now())
     assert await store.upload("unknown") is None
 
 
-async def test_what_came_before_the_client_went_away_counts(store: SqliteStore) -> None:
+async def test_what_came_before_the_client_went_away_counts(store: Store) -> None:
     upload = await start(store, 10)
     with pytest.raises(ConnectionError):
         await store.extend_upload(upload.id, 0, breaking(b"0123", b"45"))
@@ -92,7 +92,7 @@ async def test_an_upload_goes_on_after_its_process_was_killed(home: Home, clock:
         "import asyncio, sys\n"
         "from pathlib import Path\n"
         "from belino.storage.home import Home\n"
-        "from belino.storage.sqlite import open_store\n"
+        "from belino.storage.store import open_store\n"
         "from belino.testing.clock import FakeClock\n"
         "async def slowly():\n"
         "    for number in range(30):\n"
@@ -123,7 +123,7 @@ async def test_an_upload_goes_on_after_its_process_was_killed(home: Home, clock:
     await store.close()
 
 
-async def test_bytes_that_were_lost_with_their_file_are_asked_for_again(store: SqliteStore, home: Home) -> None:
+async def test_bytes_that_were_lost_with_their_file_are_asked_for_again(store: Store, home: Home) -> None:
     upload = await store.extend_upload((await start(store, 4)).id, 0, chunks(b"12"))
     (home.blobs / "tmp" / f"upload-{upload.id}").unlink()
     found = await store.upload(upload.id)
@@ -136,14 +136,14 @@ async def test_bytes_that_were_lost_with_their_file_are_asked_for_again(store: S
 
 
 @pytest.mark.parametrize("offset", [-1, 1, 3, 5, 2**70])
-async def test_a_wrong_offset_is_refused_and_names_the_right_one(store: SqliteStore, offset: int) -> None:
+async def test_a_wrong_offset_is_refused_and_names_the_right_one(store: Store, offset: int) -> None:
     upload = await store.extend_upload((await start(store, 4)).id, 0, chunks(b"12"))
     with pytest.raises(UploadError, match=f"stands at 2, not at {offset}"):
         await store.extend_upload(upload.id, offset, chunks(b"34"))
     assert await store.upload(upload.id) == upload
 
 
-async def test_a_byte_too_many_is_refused(store: SqliteStore) -> None:
+async def test_a_byte_too_many_is_refused(store: Store) -> None:
     upload = await start(store, 4)
     with pytest.raises(UploadError, match="more bytes came than the 4"):
         await store.extend_upload(upload.id, 0, chunks(b"123", b"45"))
@@ -152,7 +152,7 @@ async def test_a_byte_too_many_is_refused(store: SqliteStore) -> None:
     assert (found.offset, found.sha256) == (3, None)
 
 
-async def test_bytes_with_another_hash_are_refused_and_gone(store: SqliteStore, home: Home) -> None:
+async def test_bytes_with_another_hash_are_refused_and_gone(store: Store, home: Home) -> None:
     upload = await start(store, 4, hashlib.sha256(b"good").hexdigest())
     with pytest.raises(UploadError, match="sha256"):
         await store.extend_upload(upload.id, 0, chunks(b"evil"))
@@ -161,21 +161,21 @@ async def test_bytes_with_another_hash_are_refused_and_gone(store: SqliteStore, 
     assert await store.blob(hashlib.sha256(b"evil").hexdigest()) is None
 
 
-async def test_an_empty_file_is_complete_at_once(store: SqliteStore) -> None:
+async def test_an_empty_file_is_complete_at_once(store: Store) -> None:
     upload = await start(store, 0)
     assert upload.sha256 == hashlib.sha256(b"").hexdigest()
     with pytest.raises(UploadError, match="smaller than nothing"):
         await start(store, -1)
 
 
-async def test_a_complete_upload_stays_complete(store: SqliteStore) -> None:
+async def test_a_complete_upload_stays_complete(store: Store) -> None:
     done = await store.extend_upload((await start(store, 4)).id, 0, chunks(b"1234"))
     assert await store.extend_upload(done.id, 4, chunks()) == done
     with pytest.raises(UploadError, match="stands at 4"):
         await store.extend_upload(done.id, 0, chunks(b"1234"))
 
 
-async def test_two_requests_cannot_write_to_one_upload_at_once(store: SqliteStore) -> None:
+async def test_two_requests_cannot_write_to_one_upload_at_once(store: Store) -> None:
     upload = await start(store, 4)
     arrived, go_on = asyncio.Event(), asyncio.Event()
 
@@ -194,7 +194,7 @@ async def test_two_requests_cannot_write_to_one_upload_at_once(store: SqliteStor
     assert first.result().sha256 == hashlib.sha256(b"1234").hexdigest()
 
 
-async def test_a_dropped_upload_leaves_nothing(store: SqliteStore, home: Home) -> None:
+async def test_a_dropped_upload_leaves_nothing(store: Store, home: Home) -> None:
     upload = await store.extend_upload((await start(store, 4)).id, 0, chunks(b"12"))
     await store.drop_upload(upload.id)
     await store.drop_upload(upload.id)
@@ -204,7 +204,7 @@ async def test_a_dropped_upload_leaves_nothing(store: SqliteStore, home: Home) -
         await store.extend_upload(upload.id, 2, chunks(b"34"))
 
 
-async def swept(store: SqliteStore, clock: FakeClock) -> int:
+async def swept(store: Store, clock: FakeClock) -> int:
     """What the gateway's sweep forgets now."""
     return await store.sweep_uploads(
         finished_before=clock.now() - FINISHED_KEPT, begun_before=clock.now() - UNFINISHED_KEPT
@@ -212,7 +212,7 @@ async def swept(store: SqliteStore, clock: FakeClock) -> int:
 
 
 async def test_old_uploads_are_swept_and_what_a_message_took_stays(
-    store: SqliteStore, home: Home, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]
+    store: Store, home: Home, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]
 ) -> None:
     taken = await store.extend_upload((await start(store, 5)).id, 0, chunks(b"taken"))
     left = await store.extend_upload((await start(store, 4)).id, 0, chunks(b"left"))
@@ -232,7 +232,7 @@ async def test_old_uploads_are_swept_and_what_a_message_took_stays(
     assert list((home.blobs / "tmp").iterdir()) == []
 
 
-async def finish(store: SqliteStore, size: int, fill: bytes = b"x", limits: UploadLimits | None = LIMITS) -> Upload:
+async def finish(store: Store, size: int, fill: bytes = b"x", limits: UploadLimits | None = LIMITS) -> Upload:
     """A finished upload of this size."""
     begun = await store.start_upload(MAIN, file_name="a", mime="a/b", size=size, sha256=None, limits=limits)
     return await store.extend_upload(begun.id, 0, chunks(fill * size))
@@ -242,7 +242,7 @@ def room_left(spent: int) -> str:
     return f"has {MIB - spent} left of {MIB}"
 
 
-async def test_what_is_announced_counts_to_the_channels_day_before_a_byte_comes(store: SqliteStore) -> None:
+async def test_what_is_announced_counts_to_the_channels_day_before_a_byte_comes(store: Store) -> None:
     await finish(store, MIB // 2)
     await store.start_upload(MAIN, file_name="a", mime="a/b", size=MIB // 4, sha256=None, limits=LIMITS)
     with pytest.raises(OverDailyLimit, match=room_left(3 * MIB // 4)) as refused:
@@ -254,7 +254,7 @@ async def test_what_is_announced_counts_to_the_channels_day_before_a_byte_comes(
 
 
 async def test_uploads_begun_at_once_cannot_share_the_same_room(
-    store: SqliteStore, held_up: Callable[[], AbstractAsyncContextManager[None]]
+    store: Store, held_up: Callable[[], AbstractAsyncContextManager[None]]
 ) -> None:
     wish: dict[str, Any] = {"file_name": "a", "mime": "a/b", "size": MIB // 4, "sha256": None, "limits": LIMITS}
     async with held_up():
@@ -264,7 +264,7 @@ async def test_uploads_begun_at_once_cannot_share_the_same_room(
     assert [type(one) for one in ended] == [Upload] * 4 + [OverDailyLimit] * 16
 
 
-async def test_bytes_that_came_count_for_a_day_though_they_were_deleted(store: SqliteStore, clock: FakeClock) -> None:
+async def test_bytes_that_came_count_for_a_day_though_they_were_deleted(store: Store, clock: FakeClock) -> None:
     for number in range(4):
         done = await finish(store, MIB // 4, fill=bytes([number]))
         await store.drop_upload(done.id)
@@ -277,7 +277,7 @@ async def test_bytes_that_came_count_for_a_day_though_they_were_deleted(store: S
     await finish(store, MIB)
 
 
-async def test_of_an_upload_that_is_given_up_only_the_bytes_that_came_count(store: SqliteStore) -> None:
+async def test_of_an_upload_that_is_given_up_only_the_bytes_that_came_count(store: Store) -> None:
     begun = await store.start_upload(MAIN, file_name="a", mime="a/b", size=MIB, sha256=None, limits=LIMITS)
     await store.extend_upload(begun.id, 0, chunks(b"x" * 1000))
     await store.drop_upload(begun.id)
@@ -286,7 +286,7 @@ async def test_of_an_upload_that_is_given_up_only_the_bytes_that_came_count(stor
     await finish(store, MIB - 1000)
 
 
-async def test_bytes_with_another_hash_than_announced_count_to_the_day(store: SqliteStore) -> None:
+async def test_bytes_with_another_hash_than_announced_count_to_the_day(store: Store) -> None:
     wish: dict[str, Any] = {"file_name": "a", "mime": "a/b", "size": 1000, "sha256": "0" * 64, "limits": LIMITS}
     begun = await store.start_upload(MAIN, **wish)
     with pytest.raises(UploadError):
@@ -296,7 +296,7 @@ async def test_bytes_with_another_hash_than_announced_count_to_the_day(store: Sq
 
 
 async def test_a_message_that_attaches_an_upload_does_not_count_it_twice(
-    store: SqliteStore, say: Callable[..., Message], photo: Callable[..., MediaRef]
+    store: Store, say: Callable[..., Message], photo: Callable[..., MediaRef]
 ) -> None:
     done = await finish(store, MIB - 1)
     await store.take_in(say("1", media=(photo("1", sha256=done.sha256),)), OBSERVE)
@@ -306,7 +306,7 @@ async def test_a_message_that_attaches_an_upload_does_not_count_it_twice(
         await finish(store, 1)
 
 
-async def test_fetches_and_uploads_share_the_channels_day(store: SqliteStore, clock: FakeClock) -> None:
+async def test_fetches_and_uploads_share_the_channels_day(store: Store, clock: FakeClock) -> None:
     await store.note_fetched(MAIN, MIB // 2)
     await store.start_upload(MAIN, file_name="a", mime="a/b", size=100, sha256=None, limits=LIMITS)
     assert await store.bytes_fetched(MAIN, clock.now()) == MIB // 2 + 100
@@ -315,7 +315,7 @@ async def test_fetches_and_uploads_share_the_channels_day(store: SqliteStore, cl
 
 
 async def test_a_clock_that_was_turned_back_does_not_close_a_channel_for_longer_than_a_day(
-    store: SqliteStore, clock: FakeClock
+    store: Store, clock: FakeClock
 ) -> None:
     await finish(store, MIB)
     clock.turn(timedelta(days=-365))
@@ -326,7 +326,7 @@ async def test_a_clock_that_was_turned_back_does_not_close_a_channel_for_longer_
 
 
 async def test_all_uploads_that_no_message_took_stay_within_their_total(
-    store: SqliteStore, home: Home, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]
+    store: Store, home: Home, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]
 ) -> None:
     limits = UploadLimits(channel_bytes_per_day=8 * MIB, total_bytes=2 * MIB)
     taken = await finish(store, MIB, b"t", limits)
@@ -353,7 +353,7 @@ async def test_all_uploads_that_no_message_took_stay_within_their_total(
 
 
 async def test_a_finished_upload_waits_an_hour_and_an_unfinished_one_a_day(
-    store: SqliteStore, home: Home, clock: FakeClock
+    store: Store, home: Home, clock: FakeClock
 ) -> None:
     late = await start(store, 4)
     left = await start(store, 4)
@@ -389,7 +389,7 @@ async def test_an_upload_whose_id_no_client_knows_ends_with_its_process(home: Ho
     await store.close()
 
 
-async def test_upload_ids_cannot_be_guessed(store: SqliteStore) -> None:
+async def test_upload_ids_cannot_be_guessed(store: Store) -> None:
     ids = {(await start(store, 1)).id for _ in range(20)}
     assert len(ids) == 20
     assert all(len(name) == 32 for name in ids)  # 128 random bits

@@ -16,10 +16,12 @@ from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.ports import Taken
 from belino.domain.reply import Parcel
 from belino.domain.stored import ClaimedTurn, TurnEnd, Verdict
+from belino.storage.database import Tx
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
-from belino.storage.writer import WAITING_WRITES
+from belino.storage.sqlite import WAITING_WRITES
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
+from storage.pieces import raw
 
 HeldUp = Callable[[], AbstractAsyncContextManager[None]]
 
@@ -32,16 +34,14 @@ def stored_ids(home: Home) -> list[str]:
         return [row[0] for row in connection.execute("SELECT platform_id FROM messages ORDER BY id")]
 
 
-async def test_what_take_in_returned_for_is_committed(
-    store: SqliteStore, home: Home, say: Callable[..., Message]
-) -> None:
+async def test_what_take_in_returned_for_is_committed(store: Store, home: Home, say: Callable[..., Message]) -> None:
     for number in range(20):
         await store.take_in(say(str(number)), ANSWER)
         assert stored_ids(home)[-1] == str(number)
 
 
 async def test_what_queued_during_a_commit_is_committed_together_and_only_then_told(
-    store: SqliteStore, home: Home, say: Callable[..., Message], held_up: HeldUp
+    store: Store, home: Home, say: Callable[..., Message], held_up: HeldUp
 ) -> None:
     seen: list[list[str]] = []
     commits = 0
@@ -54,12 +54,12 @@ async def test_what_queued_during_a_commit_is_committed_together_and_only_then_t
         await store.take_in(say(str(number)), ANSWER)
         seen.append(stored_ids(home))
 
-    store._connection.set_trace_callback(count)
+    raw(store).set_trace_callback(count)
     async with asyncio.TaskGroup() as group, held_up():
         for number in range(100):
             group.create_task(offer(number))
         await asyncio.sleep(0)
-    store._connection.set_trace_callback(None)
+    raw(store).set_trace_callback(None)
     assert commits <= 3  # what held the writer up, the batch, and whoever came a moment later
     assert all(len(ids) == 100 for ids in seen)
     assert seen[0] == [str(number) for number in range(100)]
@@ -68,12 +68,12 @@ async def test_what_queued_during_a_commit_is_committed_together_and_only_then_t
 @given(bad=st.sets(st.integers(0, 19)))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_work_that_fails_takes_nobody_along_and_leaves_nothing(
-    store: SqliteStore, say: Callable[..., Message], held_up: HeldUp, bad: set[int]
+    store: Store, say: Callable[..., Message], held_up: HeldUp, bad: set[int]
 ) -> None:
     run = len(await store.history(say("x").conversation, limit=10_000))
 
-    def work(number: int) -> Callable[[sqlite3.Connection], int]:
-        def write(connection: sqlite3.Connection) -> int:
+    def work(number: int) -> Callable[[Tx], int]:
+        def write(connection: Tx) -> int:
             connection.execute(
                 "INSERT INTO denied VALUES ('test', ?, ?, 1)", (f"{run}-{len(bad)}-{sorted(bad)}", str(number))
             )
@@ -85,28 +85,28 @@ async def test_work_that_fails_takes_nobody_along_and_leaves_nothing(
 
     async def offer(number: int) -> object:
         try:
-            return await store._writer.write(work(number))
+            return await store._database.write(work(number))
         except LookupError as error:
             return error.args[0], "failed"
 
-    await store._writer.write(lambda connection: connection.execute("DELETE FROM denied").rowcount)
+    await store._database.write(lambda connection: connection.execute("DELETE FROM denied").rowcount)
     async with asyncio.TaskGroup() as group, held_up():
         offered = [group.create_task(offer(number)) for number in range(20)]
         await asyncio.sleep(0)
     assert [task.result() for task in offered] == [(n, "failed") if n in bad else n for n in range(20)]
-    kept = await store._readers.read(lambda connection: connection.execute("SELECT reason FROM denied").fetchall())
+    kept = await store._database.read(lambda connection: connection.execute("SELECT reason FROM denied").fetchall())
     assert {int(row[0]) for row in kept} == set(range(20)) - bad
 
 
 async def test_messages_around_a_failed_write_keep_their_order_and_numbers(
-    store: SqliteStore, say: Callable[..., Message], held_up: HeldUp
+    store: Store, say: Callable[..., Message], held_up: HeldUp
 ) -> None:
-    def fail(connection: sqlite3.Connection) -> None:
+    def fail(connection: Tx) -> None:
         raise LookupError
 
     async with asyncio.TaskGroup() as group, held_up():
         taken = [group.create_task(store.take_in(say(str(number)), ANSWER)) for number in range(5)]
-        failing = asyncio.get_running_loop().create_task(store._writer.write(fail))
+        failing = asyncio.get_running_loop().create_task(store._database.write(fail))
         taken += [group.create_task(store.take_in(say(str(number)), ANSWER)) for number in range(5, 10)]
         await asyncio.sleep(0)
     with pytest.raises(LookupError):
@@ -117,7 +117,7 @@ async def test_messages_around_a_failed_write_keep_their_order_and_numbers(
 
 
 async def test_a_place_that_went_with_a_failed_write_is_made_anew_for_the_next(
-    store: SqliteStore, clock: FakeClock, say: Callable[..., Message], held_up: HeldUp
+    store: Store, clock: FakeClock, say: Callable[..., Message], held_up: HeldUp
 ) -> None:
     new = ConversationKey(platform="web", account="default", channel="new")
     await store.take_in(say("1"), ANSWER)
@@ -137,7 +137,7 @@ async def test_a_place_that_went_with_a_failed_write_is_made_anew_for_the_next(
 
 
 async def test_a_cancelled_offer_may_be_stored_and_harms_nobody(
-    store: SqliteStore, say: Callable[..., Message], held_up: HeldUp
+    store: Store, say: Callable[..., Message], held_up: HeldUp
 ) -> None:
     async with held_up():
         offered = asyncio.get_running_loop().create_task(store.take_in(say("1"), ANSWER))
@@ -150,14 +150,14 @@ async def test_a_cancelled_offer_may_be_stored_and_harms_nobody(
 
 
 async def test_more_writes_than_may_wait_are_held_back_and_all_arrive(
-    store: SqliteStore, say: Callable[..., Message], held_up: HeldUp
+    store: Store, say: Callable[..., Message], held_up: HeldUp
 ) -> None:
     many = WAITING_WRITES + 200
     async with asyncio.TaskGroup() as group, held_up():
         for number in range(many):
             group.create_task(store.take_in(say(str(number)), ANSWER))
         await asyncio.sleep(0)
-        assert store._writer._jobs.qsize() <= WAITING_WRITES
+        assert store.disk.waiting <= WAITING_WRITES
     assert (await store.counts())["messages"] == many
 
 
@@ -170,7 +170,7 @@ async def test_closing_finishes_what_was_offered(home: Home, clock: FakeClock, s
     assert len(stored_ids(home)) == 50
 
 
-async def _offer_until_full(store: SqliteStore, say: Callable[..., Message]) -> tuple[set[str], set[str]]:
+async def _offer_until_full(store: Store, say: Callable[..., Message]) -> tuple[set[str], set[str]]:
     """Offer in waves; which ids were acknowledged, and which were refused for want of room."""
     acknowledged, refused = set[str](), set[str]()
     for wave in range(100):
@@ -187,7 +187,7 @@ async def _offer_until_full(store: SqliteStore, say: Callable[..., Message]) -> 
 
 
 async def _assert_honest_and_recovered(
-    store: SqliteStore, home: Home, say: Callable[..., Message], acknowledged: set[str], refused: set[str]
+    store: Store, home: Home, say: Callable[..., Message], acknowledged: set[str], refused: set[str]
 ) -> None:
     assert set(stored_ids(home)) == acknowledged
     for name in sorted(refused):
@@ -198,7 +198,7 @@ async def _assert_honest_and_recovered(
 
 
 async def test_a_disk_that_fills_up_refuses_and_works_again_once_there_is_room(
-    store: SqliteStore, home: Home, say: Callable[..., Message]
+    store: Store, home: Home, say: Callable[..., Message]
 ) -> None:
     await store.take_in(say("first"), ANSWER)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -211,9 +211,9 @@ async def test_a_disk_that_fills_up_refuses_and_works_again_once_there_is_room(
 
 
 async def test_a_database_at_its_size_limit_refuses_and_works_again_once_that_is_raised(
-    store: SqliteStore, home: Home, say: Callable[..., Message]
+    store: Store, home: Home, say: Callable[..., Message]
 ) -> None:
-    await store._writer.write(lambda connection: connection.execute("PRAGMA max_page_count = 120").fetchone()[0])
+    await store._database.write(lambda connection: connection.execute("PRAGMA max_page_count = 120").fetchone()[0])
     acknowledged, refused = await _offer_until_full(store, say)
-    await store._writer.write(lambda connection: connection.execute("PRAGMA max_page_count = 1000000").fetchone()[0])
+    await store._database.write(lambda connection: connection.execute("PRAGMA max_page_count = 1000000").fetchone()[0])
     await _assert_honest_and_recovered(store, home, say, acknowledged, refused)

@@ -14,7 +14,6 @@ from belino.domain.errors import AdapterError, MediaError, MediaRefused
 from belino.domain.media import Blob, ImageBlock, MediaKind, MediaRef, kind_of
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing, Step
-from belino.domain.store import Store
 from belino.domain.stored import ManifestEntry, Verdict
 from belino.domain.turn import Toolbox
 from belino.media.fetch import Fetcher, MediaConfig
@@ -23,7 +22,7 @@ from belino.media.price import within
 from belino.media.render import Draws, Makers, Renderer
 from belino.net.pace import PaceConfig
 from belino.storage.home import Home
-from belino.storage.sqlite import open_store
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 from belino.testing.files import make_jpeg
 from belino.tools.toolbox import make_toolbox

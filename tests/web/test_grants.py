@@ -9,7 +9,7 @@ import pytest
 
 from belino.domain.stored import Grant, GrantKind
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing import FakeClock
 from belino.web.grants import CACHED, Grants
 
@@ -20,13 +20,13 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-async def store(tmp_path: Path, clock: FakeClock) -> AsyncIterator[SqliteStore]:
+async def store(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Store]:
     store = await open_store(Home.at(tmp_path / "home"), clock=clock)
     yield store
     await store.close()
 
 
-async def test_a_grant_is_read_once_and_forgotten_when_it_is_revoked(store: SqliteStore, clock: FakeClock) -> None:
+async def test_a_grant_is_read_once_and_forgotten_when_it_is_revoked(store: Store, clock: FakeClock) -> None:
     grants = Grants(store, clock)
     grant, secret = await store.grant(GrantKind.PROGRAM)
     assert await grants.check(secret) == grant
@@ -36,7 +36,7 @@ async def test_a_grant_is_read_once_and_forgotten_when_it_is_revoked(store: Sqli
     assert not await grants.revoke(grant.id)
 
 
-async def test_a_grant_revoked_while_it_is_read_is_not_remembered(store: SqliteStore, clock: FakeClock) -> None:
+async def test_a_grant_revoked_while_it_is_read_is_not_remembered(store: Store, clock: FakeClock) -> None:
     grant, secret = await store.grant(GrantKind.PROGRAM)
     read, go_on = asyncio.Event(), asyncio.Event()
 
@@ -59,7 +59,7 @@ async def test_a_grant_revoked_while_it_is_read_is_not_remembered(store: SqliteS
     assert await grants.check(secret) is None
 
 
-async def test_a_grant_in_memory_expires_on_time(store: SqliteStore, clock: FakeClock) -> None:
+async def test_a_grant_in_memory_expires_on_time(store: Store, clock: FakeClock) -> None:
     grants = Grants(store, clock)
     grant, secret = await store.grant(GrantKind.PROGRAM, lifetime=timedelta(hours=1))
     other, _ = await store.grant(GrantKind.PROGRAM)
@@ -75,7 +75,7 @@ async def test_a_grant_in_memory_expires_on_time(store: SqliteStore, clock: Fake
     expiring.cancel()
 
 
-async def test_a_wall_clock_set_forward_ends_what_has_expired_by_it(store: SqliteStore, clock: FakeClock) -> None:
+async def test_a_wall_clock_set_forward_ends_what_has_expired_by_it(store: Store, clock: FakeClock) -> None:
     grants = Grants(store, clock)
     grant, _ = await store.grant(GrantKind.PROGRAM, lifetime=timedelta(hours=1))
     expiring = asyncio.create_task(grants.expire())
@@ -87,9 +87,7 @@ async def test_a_wall_clock_set_forward_ends_what_has_expired_by_it(store: Sqlit
     expiring.cancel()
 
 
-async def test_every_socket_of_a_revoked_grant_is_notified_and_a_later_one_too(
-    store: SqliteStore, clock: FakeClock
-) -> None:
+async def test_every_socket_of_a_revoked_grant_is_notified_and_a_later_one_too(store: Store, clock: FakeClock) -> None:
     grants = Grants(store, clock)
     grant, _ = await store.grant(GrantKind.PROGRAM)
     with grants.hold(grant) as first, grants.hold(grant) as second:
@@ -98,7 +96,7 @@ async def test_every_socket_of_a_revoked_grant_is_notified_and_a_later_one_too(
             assert first.is_set() and second.is_set() and third.is_set()
 
 
-async def test_memory_for_grants_is_bounded(store: SqliteStore, clock: FakeClock) -> None:
+async def test_memory_for_grants_is_bounded(store: Store, clock: FakeClock) -> None:
     made = Grant(id="g", kind=GrantKind.PROGRAM, conversation=None, note="", created=clock.now(), expires=None)
     reads: list[str] = []
 

@@ -14,7 +14,7 @@ import pytest
 from belino.config import Config
 from belino.domain.errors import StoreFull
 from belino.storage.home import Home
-from belino.storage.sqlite import open_store
+from belino.storage.store import open_store
 from belino.testing.clock import FakeClock
 
 MAIN = "web:default:main"

@@ -25,7 +25,7 @@ from belino.domain.turn import Turn
 from belino.gateway.gateway import Gateway
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.testing import MemoryAdapter, ScriptedAgent
 from belino.testing.agent import ToolCall
 from belino.testing.memory import Config as MemoryConfig
@@ -286,7 +286,7 @@ async def _assemblies(words: Sequence[str]) -> list[float]:
             await store.close()
 
 
-async def _assembly(store: SqliteStore, anchor: Sequence[StoredMessage]) -> float:
+async def _assembly(store: Store, anchor: Sequence[StoredMessage]) -> float:
     config = ContextConfig()
     begun = time.perf_counter()
     context = await assemble(store, anchor, config, now=datetime.now(UTC))

@@ -14,7 +14,7 @@ from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.stored import Verdict
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 
 TOGETHER = 5_000
 ALONE = 1_000
@@ -90,13 +90,13 @@ async def _measure(count: int, conversations: int, texts: Sequence[str], *, at_o
             await store.close()
 
 
-async def _offer_together(store: SqliteStore, messages: Sequence[Message]) -> None:
+async def _offer_together(store: Store, messages: Sequence[Message]) -> None:
     async with asyncio.TaskGroup() as group:
         for message in messages:
             group.create_task(_offer(store, message))
 
 
-async def _offer(store: SqliteStore, message: Message) -> None:
+async def _offer(store: Store, message: Message) -> None:
     taken = await store.take_in(message, _ANSWER, cursor=message.id)
     if taken.outcome is not MessageOutcome.WAITING:
         raise RuntimeError(f"an arrival of the bench was {taken.outcome}")

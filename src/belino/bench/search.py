@@ -25,7 +25,7 @@ from belino.domain.message import Author, ConversationKey, Message
 from belino.net.clock import SystemClock
 from belino.search.stopwords import STOP_WORDS
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 
 RESULTS = 8
 LONG = 100_000
@@ -101,7 +101,7 @@ async def _ours(conversations: Sequence[MadeConversation]) -> tuple[float, float
 
 
 async def _ours_in(
-    store: SqliteStore, channel: ConversationKey, conversation: MadeConversation
+    store: Store, channel: ConversationKey, conversation: MadeConversation
 ) -> list[tuple[float, float, float]]:
     """A question is asked when only the messages before it are stored."""
     said, scores, there = conversation.said, [], 0
@@ -250,7 +250,7 @@ async def _crowd_row() -> Row:
     )
 
 
-async def _fill(store: SqliteStore, channel: ConversationKey, talk: Sequence[tuple[str, str]]) -> None:
+async def _fill(store: Store, channel: ConversationKey, talk: Sequence[tuple[str, str]]) -> None:
     for start in range(0, len(talk), 5_000):
         messages = [
             _message(channel, Said(id=str(place), ts=1_600_000_000.0 + 40 * place, author=author, text=text))
@@ -259,21 +259,21 @@ async def _fill(store: SqliteStore, channel: ConversationKey, talk: Sequence[tup
         await store.take_history(channel, messages)
 
 
-async def _cpu(store: SqliteStore, questions: Sequence[str]) -> tuple[float, float]:
+async def _cpu(store: Store, questions: Sequence[str]) -> tuple[float, float]:
     """CPU milliseconds of a search, p50 and p95 of the questions."""
     rounds = [[await _ask(store, question) for question in questions] for _ in range(ROUNDS)]
     cuts = quantiles(map(median, zip(*rounds, strict=True)), n=20)
     return cuts[9], cuts[18]
 
 
-async def _ask(store: SqliteStore, question: str) -> float:
+async def _ask(store: Store, question: str) -> float:
     """CPU milliseconds of one search, all threads together."""
     begun = time.process_time()
     await search(store, _channel(0), question, now=datetime(2025, 1, 1, tzinfo=UTC), limit=RESULTS)
     return (time.process_time() - begun) * 1e3
 
 
-async def _held_mb(store: SqliteStore, question: str) -> float:
+async def _held_mb(store: Store, question: str) -> float:
     """Memory that a first search allocates, by Python's count: the system's would include memory that was used
     before."""
     gc.collect()
@@ -287,7 +287,7 @@ async def _held_mb(store: SqliteStore, question: str) -> float:
 
 
 @asynccontextmanager
-async def _store() -> AsyncIterator[SqliteStore]:
+async def _store() -> AsyncIterator[Store]:
     with TemporaryDirectory(prefix="belino-bench-") as folder:
         store = await open_store(Home.at(Path(folder) / "state"), clock=SystemClock())
         try:

@@ -24,7 +24,7 @@ from belino.net.client import Client
 from belino.net.clock import SystemClock
 from belino.net.stream import range_headers, resumed
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 
 SIZE = 1 << 30
 ROUNDS = 5
@@ -154,7 +154,7 @@ async def _fetch_once(url: str, size: int, folder: Path) -> dict[str, float]:
     return {"cpu": _cpu(after) - _cpu(before), "grown": (after.ru_maxrss - before.ru_maxrss) * unit / 1e6}
 
 
-async def _fetch(fetcher: Fetcher, store: SqliteStore, pieces: int) -> None:
+async def _fetch(fetcher: Fetcher, store: Store, pieces: int) -> None:
     channel = ConversationKey(platform="bench", account="default", channel="main")
     now, name = datetime.now(UTC), str(pieces)
     ref = MediaRef(

@@ -24,7 +24,7 @@ from belino.gateway.gateway import Gateway
 from belino.media.fetch import MediaConfig
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
-from belino.storage.sqlite import open_store
+from belino.storage.store import open_store
 from belino.testing import MemoryAdapter, ScriptedAgent
 from belino.testing.memory import Config as MemoryConfig
 from belino.testing.memory import MemoryPlatform

@@ -9,11 +9,11 @@ from belino.cli.client import GatewayClient, running_gateway
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
-    from belino.storage.sqlite import SqliteStore
+    from belino.storage.store import Store
 
 
 def ask(
-    args: Namespace, *, running: Callable[[GatewayClient], Any], resting: "Callable[[SqliteStore], Awaitable[Any]]"
+    args: Namespace, *, running: Callable[[GatewayClient], Any], resting: "Callable[[Store], Awaitable[Any]]"
 ) -> Any:
     """The same answer from the gateway or from the store."""
     home = Home.at(args.home)
@@ -21,10 +21,10 @@ def ask(
     return running(client) if client is not None else asyncio.run(with_store(home, resting))
 
 
-async def with_store(home: Home, question: "Callable[[SqliteStore], Awaitable[Any]]") -> Any:
+async def with_store(home: Home, question: "Callable[[Store], Awaitable[Any]]") -> Any:
     """Open the store, ask, close it."""
     from belino.net.clock import SystemClock
-    from belino.storage.sqlite import open_store
+    from belino.storage.store import open_store
 
     store = await open_store(home, clock=SystemClock())
     try:

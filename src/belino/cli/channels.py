@@ -8,7 +8,7 @@ from belino.cli.ask import ask
 from belino.cli.show import local_time, show_json, show_table
 
 if TYPE_CHECKING:
-    from belino.storage.sqlite import SqliteStore
+    from belino.storage.store import Store
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def run(args: Namespace) -> int:
     return OK
 
 
-async def _channels(store: "SqliteStore") -> dict[str, Any]:
+async def _channels(store: "Store") -> dict[str, Any]:
     from belino.web.wire import channel_json
 
     return {"channels": [channel_json(summary) for summary in await store.channels()]}

@@ -12,7 +12,7 @@ from belino.domain.message import ConversationKey
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
-    from belino.storage.sqlite import SqliteStore
+    from belino.storage.store import Store
 
 MESSAGE_ID_CHARS = 256
 
@@ -30,7 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     conversation = ConversationKey.parse(args.conversation)
 
-    async def resting(store: "SqliteStore") -> Any:
+    async def resting(store: "Store") -> Any:
         from belino.config import load
         from belino.net.clock import SystemClock
         from belino.turns.preview import as_json, preview

@@ -16,7 +16,7 @@ from belino.domain.outcome import Finding
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
-    from belino.storage.sqlite import SqliteStore
+    from belino.storage.store import Store
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -79,7 +79,7 @@ def _config(home: Home, path: Path | None) -> Config | None:
 
 
 def _examined(args: Namespace, home: Home, config: Config | None) -> list[dict[str, Any]]:
-    async def resting(store: "SqliteStore") -> list[dict[str, Any]]:
+    async def resting(store: "Store") -> list[dict[str, Any]]:
         from belino.gateway.backups import check_backups
         from belino.gateway.doctor import examine, examine_adapters, examine_agents
         from belino.gateway.maintenance import check_database
@@ -99,7 +99,7 @@ def _examined(args: Namespace, home: Home, config: Config | None) -> list[dict[s
     return found
 
 
-async def _strays(store: "SqliteStore") -> tuple[Finding, ...]:
+async def _strays(store: "Store") -> tuple[Finding, ...]:
     from belino.gateway.maintenance import check_strays
 
     try:

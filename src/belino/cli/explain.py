@@ -11,7 +11,7 @@ from belino.cli.show import clean, local_clock, local_time, paint, shorten, show
 from belino.domain.errors import BelinoError
 
 if TYPE_CHECKING:
-    from belino.storage.sqlite import SqliteStore
+    from belino.storage.store import Store
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -19,7 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    async def resting(store: "SqliteStore") -> Any:
+    async def resting(store: "Store") -> Any:
         from belino.gateway.explain import as_json, explain
 
         return as_json(await explain(store, args.message))

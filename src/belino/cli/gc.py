@@ -10,7 +10,7 @@ from belino.domain.units import format_size
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
-    from belino.storage.sqlite import SqliteStore
+    from belino.storage.store import Store
 
 DESCRIPTION = (
     "Let go of bytes that nothing uses and of what was deleted; put files aside that the database does not list; find "
@@ -41,7 +41,7 @@ def gc_arguments(parser: ArgumentParser) -> None:
 def gc(args: Namespace) -> int:
     """Through the running gateway, or under its lock."""
 
-    async def resting(store: "SqliteStore") -> dict[str, Any]:
+    async def resting(store: "Store") -> dict[str, Any]:
         from belino.gateway.maintenance import tidy_up
         from belino.web.wire import tidied_json
 

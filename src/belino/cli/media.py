@@ -23,7 +23,7 @@ from belino.domain.message import ConversationKey
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
-    from belino.storage.sqlite import SqliteStore
+    from belino.storage.store import Store
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -75,7 +75,7 @@ def run(args: Namespace) -> int:
 def _list(args: Namespace) -> int:
     channel = ConversationKey.parse(args.channel).whole_channel if args.channel else None
 
-    async def resting(store: "SqliteStore") -> dict[str, Any]:
+    async def resting(store: "Store") -> dict[str, Any]:
         from belino.web.wire import record_json
 
         kind = MediaKind(args.kind) if args.kind else None
@@ -154,7 +154,7 @@ def _fetch_resting(args: Namespace, home: Home) -> tuple[dict[str, Any], Path]:
     """Without a gateway the platform cannot be asked; held bytes are still available."""
     import asyncio
 
-    async def resting(store: "SqliteStore") -> dict[str, Any]:
+    async def resting(store: "Store") -> dict[str, Any]:
         from belino.web.wire import record_json
 
         record = await store.find_ref(args.ref)

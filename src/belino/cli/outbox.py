@@ -14,7 +14,7 @@ from belino.cli.show import clean, counted, local_time, shorten, show_json, show
 from belino.domain.errors import BelinoError
 
 if TYPE_CHECKING:
-    from belino.storage.sqlite import SqliteStore
+    from belino.storage.store import Store
 
 LISTED = 500
 
@@ -74,7 +74,7 @@ def _list(args: Namespace) -> int:
 
 
 def _parcels(args: Namespace, *, everything: bool, limit: int) -> list[dict[str, Any]]:
-    async def resting(store: "SqliteStore") -> dict[str, Any]:
+    async def resting(store: "Store") -> dict[str, Any]:
         from belino.web.wire import parcel_json
 
         found = await store.parcels(limit=limit, unsent=not everything)
@@ -88,7 +88,7 @@ def _parcels(args: Namespace, *, everything: bool, limit: int) -> list[dict[str,
 
 
 def _show(args: Namespace) -> int:
-    async def resting(store: "SqliteStore") -> dict[str, Any] | None:
+    async def resting(store: "Store") -> dict[str, Any] | None:
         from belino.web.wire import parcel_json
 
         found = await store.parcel(args.key)
@@ -115,8 +115,8 @@ def _drop(args: Namespace) -> int:
     return _decide(args, "DELETE", "", lambda store: store.drop_parcel(args.key), "is dropped")
 
 
-def _decide(args: Namespace, method: str, path: str, verb: "Callable[[SqliteStore], Any]", done: str) -> int:
-    async def resting(store: "SqliteStore") -> dict[str, Any] | None:
+def _decide(args: Namespace, method: str, path: str, verb: "Callable[[Store], Any]", done: str) -> int:
+    async def resting(store: "Store") -> dict[str, Any] | None:
         from belino.web.outbox import too_late
         from belino.web.wire import parcel_json
 
@@ -134,7 +134,7 @@ def _decide(args: Namespace, method: str, path: str, verb: "Callable[[SqliteStor
     return OK
 
 
-def _one(args: Namespace, method: str, path: str, resting: "Callable[[SqliteStore], Awaitable[Any]]") -> Any:
+def _one(args: Namespace, method: str, path: str, resting: "Callable[[Store], Awaitable[Any]]") -> Any:
     """The named parcel, or its outcome."""
     where = f"/api/outbox/{quote(args.key, safe='')}{path}"
     found = ask(args, running=lambda gateway: gateway.found(method, where), resting=resting)

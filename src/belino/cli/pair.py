@@ -13,7 +13,7 @@ from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey
 
 if TYPE_CHECKING:
-    from belino.storage.sqlite import SqliteStore
+    from belino.storage.store import Store
 
 WRONG = "no one is waiting under this code: it was mistyped, has run out, or was refused; `belino pair` shows who waits"
 
@@ -48,7 +48,7 @@ def _list(args: Namespace) -> int:
 
 
 def _approve(args: Namespace) -> int:
-    async def resting(store: "SqliteStore") -> dict[str, Any] | None:
+    async def resting(store: "Store") -> dict[str, Any] | None:
         from belino.gateway.pairing import plain_code
         from belino.web.wire import pairing_json
 
@@ -77,7 +77,7 @@ def _revoke(args: Namespace) -> int:
             f"{args.revoke!r} names nobody; write platform:account:sender, as `belino pair` shows it"
         ) from None
 
-    async def resting(store: "SqliteStore") -> dict[str, Any]:
+    async def resting(store: "Store") -> dict[str, Any]:
         return {"revoked": await store.unpair(who.platform, who.account, who.channel)}
 
     def running(gateway: GatewayClient) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def _revoke(args: Namespace) -> int:
     return OK
 
 
-async def _pairings(store: "SqliteStore") -> dict[str, Any]:
+async def _pairings(store: "Store") -> dict[str, Any]:
     from belino.web.wire import pairing_json
 
     return {"pairings": [pairing_json(pairing) for pairing in await store.pairings()]}

@@ -66,7 +66,7 @@ async def _planned(args: Namespace, limits: Limits) -> tuple[tuple["Decision", .
     from belino.media.image.images import Images
     from belino.media.sandbox.sandbox import Sandbox
     from belino.net.clock import SystemClock
-    from belino.storage.sqlite import open_store
+    from belino.storage.store import open_store
 
     async with AsyncExitStack() as stack:
         home = Home.at(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="belino-"))))

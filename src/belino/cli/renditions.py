@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from belino.domain.stored import RefRecord
     from belino.media.price import Facts
     from belino.media.render import Renderer
-    from belino.storage.sqlite import SqliteStore
+    from belino.storage.store import Store
 
 LINES = "application/x-ndjson"
 FORMS = (*MADE, "file")
@@ -153,7 +153,7 @@ def _running(args: Namespace, gateway: GatewayClient) -> dict[str, Any]:
     raise BelinoError("the gateway broke off while it fetched; try again")
 
 
-async def _resting(args: Namespace, store: "SqliteStore") -> dict[str, Any]:
+async def _resting(args: Namespace, store: "Store") -> dict[str, Any]:
     """Without a gateway the platform cannot be asked; held bytes can still be rendered."""
     from belino.gateway.rendering import render_ref as render
     from belino.web.fetches import rendered_json
@@ -243,7 +243,7 @@ def _local(path: Path) -> Item:
 
 
 @asynccontextmanager
-async def _renderer(store: "SqliteStore | None" = None) -> "AsyncIterator[Renderer]":
+async def _renderer(store: "Store | None" = None) -> "AsyncIterator[Renderer]":
     from belino.media.render import make_renderer
     from belino.media.sandbox.sandbox import Sandbox
 

@@ -11,12 +11,12 @@ from belino.domain.errors import StoreError, StoreInUse
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
-    from belino.storage.repair import Repaired, SalvagedTable
+    from belino.storage.sqlite_repair import Repaired, SalvagedTable
 
 
 def run_repair(args: Namespace) -> int:
     """Repair the database of the state folder; refused while a gateway runs."""
-    from belino.storage.repair import repair
+    from belino.storage.sqlite_repair import repair
 
     try:
         done = repair(Home.at(args.home), now=datetime.now(UTC))

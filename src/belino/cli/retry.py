@@ -11,7 +11,7 @@ from belino.cli.explain import no_message
 from belino.cli.show import clean, show_json
 
 if TYPE_CHECKING:
-    from belino.storage.sqlite import SqliteStore
+    from belino.storage.store import Store
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -19,7 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    async def resting(store: "SqliteStore") -> Any:
+    async def resting(store: "Store") -> Any:
         from belino.gateway.explain import explain
         from belino.gateway.retry import retried_json, retry_failed
 

@@ -13,7 +13,7 @@ from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey
 
 if TYPE_CHECKING:
-    from belino.storage.sqlite import SqliteStore
+    from belino.storage.store import Store
 
 INTENT_CHARS = 2_000
 TEXT_CHARS = 300
@@ -49,7 +49,7 @@ def moment(text: str) -> str:
 def run(args: Namespace) -> int:
     channel = ConversationKey.parse(args.channel).whole_channel
 
-    async def resting(store: "SqliteStore") -> Any:
+    async def resting(store: "Store") -> Any:
         from belino.context.results import results_json
         from belino.context.search import search
         from belino.net.clock import SystemClock

@@ -13,7 +13,7 @@ from belino.domain.units import format_size
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
-    from belino.storage.sqlite import SqliteStore
+    from belino.storage.store import Store
 
 
 CHANNELS_SHOWN = 5
@@ -40,7 +40,7 @@ def _running(gateway: GatewayClient) -> dict[str, Any]:
     return {"running": True, "url": gateway.url, **gateway.get("/api/status")}
 
 
-async def _resting(store: "SqliteStore") -> dict[str, Any]:
+async def _resting(store: "Store") -> dict[str, Any]:
     from belino.gateway.savings import as_json
 
     return {

@@ -15,7 +15,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.stored import GrantKind
 
 if TYPE_CHECKING:
-    from belino.storage.sqlite import SqliteStore
+    from belino.storage.store import Store
 
 MOST_DAYS = 3650
 NOTE_CHARS = 100
@@ -50,7 +50,7 @@ def run(args: Namespace) -> int:
 def _create(args: Namespace) -> int:
     conversation = ConversationKey.parse(args.conversation)
 
-    async def resting(store: "SqliteStore") -> dict[str, Any]:
+    async def resting(store: "Store") -> dict[str, Any]:
         from belino.web.wire import grant_json
 
         lifetime = None if args.days is None else timedelta(days=args.days)
@@ -72,7 +72,7 @@ def _create(args: Namespace) -> int:
 
 
 def _list(args: Namespace) -> int:
-    async def resting(store: "SqliteStore") -> dict[str, Any]:
+    async def resting(store: "Store") -> dict[str, Any]:
         from belino.web.wire import grant_json
 
         return {"tokens": [grant_json(grant) for grant in await store.grants()]}
@@ -97,7 +97,7 @@ def _list(args: Namespace) -> int:
 
 
 def _revoke(args: Namespace) -> int:
-    async def resting(store: "SqliteStore") -> dict[str, Any]:
+    async def resting(store: "Store") -> dict[str, Any]:
         return {"revoked": await store.revoke(args.id)}
 
     def running(gateway: GatewayClient) -> dict[str, Any]:

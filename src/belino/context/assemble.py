@@ -9,8 +9,8 @@ from belino.context.json_format import snapshot_json, thread_json
 from belino.context.snapshot import take_snapshot
 from belino.context.thread import replies_wanted, thread_context
 from belino.domain.context import ChannelSnapshot, ThreadContext
-from belino.domain.store import Library
 from belino.domain.stored import StoredMessage
+from belino.storage.library_verbs import LibraryVerbs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class StructuredContext:
 
 
 async def assemble(
-    library: Library, anchor: Sequence[StoredMessage], config: ContextConfig, *, now: datetime
+    library: LibraryVerbs, anchor: Sequence[StoredMessage], config: ContextConfig, *, now: datetime
 ) -> StructuredContext:
     """The context of a message, or of an album's items: two reads of the store, no platform, no model."""
     anchor = sorted(anchor, key=lambda message: (message.sent, message.seq))
@@ -48,7 +48,7 @@ def context_json(context: StructuredContext) -> dict[str, object]:
 
 
 async def _thread(
-    library: Library, anchor: Sequence[StoredMessage], config: ContextConfig, now: datetime
+    library: LibraryVerbs, anchor: Sequence[StoredMessage], config: ContextConfig, now: datetime
 ) -> ThreadContext | None:
     """The anchor's thread: the one it is in, or the one under it."""
     first = anchor[0]

@@ -17,10 +17,10 @@ from belino.domain.errors import RateLimited
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Adapter, Clock, ReadsHistory
-from belino.domain.store import Store
 from belino.domain.stored import StoredMessage
 from belino.net.pace import QUEUE_SECONDS, Pace, PaceConfig
 from belino.net.tap import on_behalf
+from belino.storage.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from belino.domain.errors import ToolError
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Standing
 from belino.domain.search import Found, SearchHit, SearchPage
-from belino.domain.store import MessageSearch
 from belino.search.query import parse_query
 from belino.search.ranking import SHOWN
+from belino.storage.store import Store
 
 INTENT_CHARS = 4_000
 """Longer intents are cut."""
@@ -27,7 +27,7 @@ class _Bookmark(NamedTuple):
 
 
 async def search(
-    store: MessageSearch,
+    store: Store,
     channel: ConversationKey,
     intent: str,
     *,

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from belino.delivery.forms import WEBM
-from belino.domain.blobs import Blobs
 from belino.domain.errors import MediaError, MediaTooLarge
 from belino.domain.media import Blob
 from belino.domain.reply import Offer
@@ -13,6 +12,7 @@ from belino.domain.safe_text import one_line
 from belino.domain.units import format_size
 from belino.media.image.header import DRAWN_MIMES, HEADER_BYTES, image_size
 from belino.media.webm_header import film_facts
+from belino.storage.blob_verbs import BlobVerbs
 
 if TYPE_CHECKING:
     from belino.media.image.images import ImageFacts
@@ -31,7 +31,7 @@ class Probes(Protocol):
 class Keeper:
     """Stores offered files; only stored bytes are ever sent."""
 
-    def __init__(self, blobs: Blobs, images: Probes, *, max_bytes: int) -> None:
+    def __init__(self, blobs: BlobVerbs, images: Probes, *, max_bytes: int) -> None:
         self._blobs = blobs
         self._images = images
         self.max_bytes = max_bytes

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from belino.delivery.decide import Action, Decision, Fit, decide_one
 from belino.delivery.forms import NAMES
-from belino.domain.blobs import Blobs
 from belino.domain.errors import MediaError, MediaNotFound, StoreError
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import Blob
@@ -17,6 +16,7 @@ from belino.domain.reply import Offer
 from belino.domain.safe_text import one_line
 from belino.domain.units import format_size
 from belino.media.audio import VOICE_CODEC, VOICE_MIME
+from belino.storage.blob_verbs import BlobVerbs
 
 if TYPE_CHECKING:
     from belino.media.audio_facts import SoundFacts
@@ -50,7 +50,7 @@ class Speaks(Protocol):
 class Preparer:
     """Carries out decisions, and decides again on the result; ends in `send` or `refuse` for every file."""
 
-    def __init__(self, blobs: Blobs, images: Callable[[], Fits], sounds: Callable[[], Speaks]) -> None:
+    def __init__(self, blobs: BlobVerbs, images: Callable[[], Fits], sounds: Callable[[], Speaks]) -> None:
         self._blobs = blobs
         self._images = images
         self._sounds = sounds

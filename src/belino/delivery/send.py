@@ -35,9 +35,9 @@ from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Adapter, Clock, ReadsBack
 from belino.domain.reply import Parcel, ParcelKind, ParcelState, Receipt
-from belino.domain.store import Outbox
 from belino.domain.stored import ClaimedParcel, Ready, StoredMessage
 from belino.net.clock import SteadyClock
+from belino.storage.outbox_verbs import OutboxVerbs
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class Sender:
 
     def __init__(
         self,
-        outbox: Outbox,
+        outbox: OutboxVerbs,
         adapters: Mapping[tuple[str, str], Adapter],
         *,
         config: DeliveryConfig,

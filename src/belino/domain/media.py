@@ -110,3 +110,30 @@ def kind_of(mime: str) -> MediaKind:
             return MediaKind.AUDIO
         case _:
             return MediaKind.DOCUMENT
+
+
+class Likeness(StrEnum):
+    """How a picture relates to another."""
+
+    SAME = "same"
+    """Equal bytes."""
+    RECOMPRESSED = "recompressed"
+    """The whole picture in other bytes: encoded again or resized."""
+    CROPPED = "cropped"
+    """A part of it."""
+    UNCROPPED = "uncropped"
+    """The whole picture, and more around it."""
+
+    @property
+    def reverse(self) -> "Likeness":
+        """The relation in the other direction."""
+        return {Likeness.CROPPED: Likeness.UNCROPPED, Likeness.UNCROPPED: Likeness.CROPPED}.get(self, self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printed:
+    """A picture of a channel and its image print."""
+
+    ref: str
+    sha256: str
+    bits: bytes

@@ -14,13 +14,13 @@ from belino.config import AgentConfig, Config
 from belino.domain.errors import BelinoError, StoreDamaged, StoreError
 from belino.domain.outcome import Finding
 from belino.domain.ports import Adapter, Checks, ChecksChannels
-from belino.domain.store import Store
 from belino.gateway.adapter_context import AccountContext
 from belino.gateway.supervise import AdapterHealth
 from belino.media.sandbox.sandbox import Sandbox
 from belino.net.clock import SystemClock
 from belino.net.guard import Guard
 from belino.storage.home import Home
+from belino.storage.store import Store
 from belino.turns.agents import Agents
 
 LEAST_FREE_BYTES = 1024**3

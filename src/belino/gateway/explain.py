@@ -7,8 +7,8 @@ from datetime import datetime
 from belino.domain.errors import BelinoError, NoSuchMessage
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Step
-from belino.domain.store import Library
 from belino.domain.stored import ParcelRecord, RefRecord, StoredMessage, Story
+from belino.storage.library_verbs import LibraryVerbs
 
 
 class SeveralMessages(BelinoError):
@@ -27,7 +27,7 @@ class Explanation:
     parcels: tuple[ParcelRecord, ...]
 
 
-async def explain(library: Library, name: str) -> Explanation:
+async def explain(library: LibraryVerbs, name: str) -> Explanation:
     """The history of the message named by `conversation/message id`, a trace, or a platform's message id."""
     story = await _exactly(library, name)
     if story is None:
@@ -73,7 +73,7 @@ def message_name(message: StoredMessage) -> str:
     return f"{message.conversation}/{message.id}"
 
 
-async def _exactly(library: Library, name: str) -> Story | None:
+async def _exactly(library: LibraryVerbs, name: str) -> Story | None:
     # A conversation's text form contains no slash; a message id may.
     conversation, slash, message_id = name.partition("/")
     if not slash or not message_id:

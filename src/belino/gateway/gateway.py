@@ -55,7 +55,7 @@ from belino.net.clock import SystemClock
 from belino.net.guard import Guard
 from belino.net.tap import Closable, TappedClient, has_behalf, on_behalf
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.store import Store, open_store
 from belino.turns.agents import Agents
 from belino.turns.counters import Counters
 from belino.turns.reply import Flushed, Replies
@@ -97,7 +97,7 @@ def from_registry(config: AdapterConfig, context: AdapterContext) -> Adapter:
 class Gateway:
     """All of belino, in one process and one event loop. `async with` opens and closes it; `run` runs it."""
 
-    store: SqliteStore
+    store: Store
     agents: Agents
     started: datetime
     history: History

@@ -16,9 +16,9 @@ from belino.domain.units import format_size
 from belino.media.fetch import Fetcher
 from belino.media.session_files import remove_copies, remove_older
 from belino.storage.blobs import on_disk
+from belino.storage.database import DiskState
 from belino.storage.home import Home
-from belino.storage.sqlite import SqliteStore
-from belino.storage.writer import DiskState
+from belino.storage.store import Store
 from belino.turns.reply import Replies
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Maintenance:
     """Sweeps at the start and every hour, and carries out deletions."""
 
     def __init__(
-        self, store: SqliteStore, fetcher: Fetcher, replies: Replies, *, config: Config, home: Home, clock: Clock
+        self, store: Store, fetcher: Fetcher, replies: Replies, *, config: Config, home: Home, clock: Clock
     ) -> None:
         self._store = store
         self._fetcher = fetcher
@@ -147,7 +147,7 @@ class Maintenance:
         return gone
 
 
-async def forget_deleted(store: SqliteStore, home: Home, purge: Callable[[], Awaitable[Sequence[str]]]) -> int:
+async def forget_deleted(store: Store, home: Home, purge: Callable[[], Awaitable[Sequence[str]]]) -> int:
     """Delete copies and bytes of what users deleted. Returns how many items are still in use."""
     while copied := await store.copied():
         for gone in copied:
@@ -160,7 +160,7 @@ async def forget_deleted(store: SqliteStore, home: Home, purge: Callable[[], Awa
 
 
 async def tidy_up(
-    store: SqliteStore,
+    store: Store,
     home: Home,
     purge: Callable[[], Awaitable[Sequence[str]]],
     *,
@@ -174,11 +174,11 @@ async def tidy_up(
     return replace(tidied, deleted=deleted if dry_run else max(0, deleted - left))
 
 
-async def check_database(store: SqliteStore, clock: Clock) -> Finding:
+async def check_database(store: Store, clock: Clock) -> Finding:
     """Whether `quick_check` finds corruption; a check that fails for another reason is retried and reported as such."""
     for attempt in range(1, CHECK_TRIES + 1):
         try:
-            found = await store.quick_check()
+            found = await store.check_database()
         except StoreError as error:
             if attempt == CHECK_TRIES:
                 log.warning("the database could not be checked: %s", error)

@@ -3,10 +3,10 @@
 import secrets
 from dataclasses import replace
 
-from belino.domain.credentials import Pairings
 from belino.domain.message import Message
 from belino.domain.reply import Parcel
 from belino.domain.safe_text import clean_name
+from belino.storage.access_verbs import AccessVerbs
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """32 characters, none of which looks like another."""
@@ -17,7 +17,7 @@ NAME_CHARS = 64
 _MISREAD = str.maketrans({"O": "0", "I": "1", "L": "1"})
 
 
-async def offer_pairing(pairings: Pairings, message: Message) -> bool:
+async def offer_pairing(pairings: AccessVerbs, message: Message) -> bool:
     """Answer a stranger's message with a code, if one is due; nothing of the message is stored."""
     code = new_code()
     key = secrets.token_hex(8)

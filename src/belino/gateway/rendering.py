@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from belino.domain.errors import MediaError
 from belino.domain.media import Blob
-from belino.domain.store import Library
 from belino.domain.stored import RefRecord
 from belino.media import preview
 from belino.media.image.header import DRAWN_MIMES
@@ -22,6 +21,7 @@ from belino.media.renditions import (
     render,
     seen_item,
 )
+from belino.storage.library_verbs import LibraryVerbs
 from belino.tools.albums import ALBUM_MOST, album_of
 from belino.tools.tool_context import title
 
@@ -35,7 +35,7 @@ Held = Callable[[RefRecord], Awaitable[Blob]]
 
 
 async def render_ref(
-    record: RefRecord, form: str, wish: RenderOptions, *, library: Library, renderer: Renderer, held: Held
+    record: RefRecord, form: str, wish: RenderOptions, *, library: LibraryVerbs, renderer: Renderer, held: Held
 ) -> Rendered:
     """The ref in this form; a picture's sheet is that of its album. Raises MediaError or NoRange with the reason."""
     item = await _item(record, held)

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 from belino.domain.errors import BelinoError
 from belino.domain.outcome import MessageOutcome
-from belino.domain.store import Inbox
 from belino.domain.stored import StoredMessage
 from belino.gateway.explain import message_name
+from belino.storage.inbox_verbs import InboxVerbs
 
 
 class NotFailed(BelinoError):
     """There is no failed turn to run again; the error says why."""
 
 
-async def retry_failed(inbox: Inbox, message: StoredMessage) -> tuple[StoredMessage, ...]:
+async def retry_failed(inbox: InboxVerbs, message: StoredMessage) -> tuple[StoredMessage, ...]:
     """Queue the message's failed turn again. Returns every message it answers; NotFailed if there is none."""
     retried = await inbox.retry_turn(message.conversation, message.id)
     if not retried:

@@ -15,9 +15,9 @@ from belino.domain.errors import Busy
 from belino.domain.failpoints import failpoint
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.store import Inbox
 from belino.domain.stored import ClaimedTurn, Ready
 from belino.gateway.isolation import Isolation
+from belino.storage.inbox_verbs import InboxVerbs
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class Sessions:
 
     def __init__(
         self,
-        inbox: Inbox,
+        inbox: InboxVerbs,
         run_turn: Callable[[ClaimedTurn], Awaitable[None]],
         *,
         config: SessionsConfig,

@@ -14,7 +14,7 @@ from belino.domain.error_text import place_of, reason_of
 from belino.domain.errors import RateLimited, Unauthorized, Unreached
 from belino.domain.failpoints import failpoint
 from belino.domain.ports import Accept, Adapter, Clock, Connects
-from belino.domain.store import Inbox
+from belino.storage.inbox_verbs import InboxVerbs
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ async def keep_running(
     account: str,
     accept: Accept,
     *,
-    inbox: Inbox,
+    inbox: InboxVerbs,
     clock: Clock,
     rng: Random,
     report: Callable[[AdapterHealth], None],

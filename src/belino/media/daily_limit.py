@@ -9,8 +9,8 @@ from datetime import timedelta
 from belino.domain.errors import OverDailyLimit, StoreError
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.store import Library
 from belino.domain.units import format_size
+from belino.storage.library_verbs import LibraryVerbs
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 class DailyLimits:
     """Every channel's bytes of today."""
 
-    def __init__(self, library: Library, clock: Clock, *, a_day: int, a_fetch: int) -> None:
+    def __init__(self, library: LibraryVerbs, clock: Clock, *, a_day: int, a_fetch: int) -> None:
         """`a_day` is how many bytes a channel may fetch within 24 hours, `a_fetch` with one fetch."""
         self._library = library
         self._clock = clock

@@ -16,7 +16,6 @@ from datetime import timedelta
 from typing import Literal
 
 from belino.aio.retry import backoff
-from belino.domain.blobs import Blobs
 from belino.domain.errors import (
     AdapterError,
     BelinoError,
@@ -32,13 +31,14 @@ from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob, MediaRef
 from belino.domain.outcome import CacheSize, MediaOutcome
 from belino.domain.ports import Clock
-from belino.domain.store import Library
 from belino.domain.stored import RefRecord
 from belino.domain.units import format_size
 from belino.media.cache import MediaCache
 from belino.media.daily_limit import DailyLimits, Meter
 from belino.media.inspect import WEB_PAGE, Inspector, judged, opened
 from belino.net.stream import BrokenOff, bounded
+from belino.storage.blob_verbs import BlobVerbs
+from belino.storage.library_verbs import LibraryVerbs
 
 AT_ONCE = 8
 PER_ACCOUNT = 3
@@ -101,8 +101,8 @@ class Fetcher:
 
     def __init__(
         self,
-        library: Library,
-        blobs: Blobs,
+        library: LibraryVerbs,
+        blobs: BlobVerbs,
         open_media: OpenMedia,
         config: MediaConfig,
         clock: Clock,

@@ -14,7 +14,7 @@ from operator import mul
 from struct import Struct
 from typing import NamedTuple
 
-from belino.domain.readings import Likeness
+from belino.domain.media import Likeness
 from belino.media.image_greys import SIDE
 
 CELLS = 6

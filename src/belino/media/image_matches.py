@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from belino.domain.errors import MediaError, StoreError
-from belino.domain.media import Blob
+from belino.domain.media import Blob, Likeness
 from belino.domain.message import ConversationKey
-from belino.domain.readings import Likeness, Readings
 from belino.media.image.images import Runs
 from belino.media.image_greys import SIDE
 from belino.media.image_hash import ImagePrint, make_print, read_print, recognise
+from belino.storage.reading_verbs import ReadingVerbs
 
 COMPARED = 1_000
 """The newest pictures of a channel that a new one is compared with."""
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 class Likenesses:
     """Notes like "same picture as tg_k3v9d0q2m7xa, cropped"; they never raise."""
 
-    def __init__(self, sandbox: Runs, store: Readings) -> None:
+    def __init__(self, sandbox: Runs, store: ReadingVerbs) -> None:
         self._sandbox = sandbox
         self._store = store
         from cachebox import LRUCache  # Imports asyncio, which the sandbox's parent does not need.

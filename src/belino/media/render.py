@@ -12,7 +12,6 @@ from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob
 from belino.domain.outcome import CacheSize
-from belino.domain.readings import Readings
 from belino.domain.tokens import estimate_tokens
 from belino.media.documents import pages_without_text
 from belino.media.image.header import BLOCK_MIMES, image_size
@@ -20,6 +19,7 @@ from belino.media.paging import whole_price
 from belino.media.price import Facts
 from belino.media.ranges import NUMBER_MOST
 from belino.media.rendition_cache import RenditionCache
+from belino.storage.reading_verbs import ReadingVerbs
 from belino.storage.readings import OF_SEVERAL
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Makers:
 
 
 def make_renderer(
-    sandbox: "Runs", scratch: Path, store: Readings | None = None, *, images: "Images | None" = None
+    sandbox: "Runs", scratch: Path, store: ReadingVerbs | None = None, *, images: "Images | None" = None
 ) -> "Renderer":
     """A renderer that uses this sandbox; without a store nothing is cached. `images` shares a cache of pictures."""
     from belino.media.audio import Sounds
@@ -128,7 +128,9 @@ def make_renderer(
 class Renderer:
     """Makes renditions, or returns cached ones."""
 
-    def __init__(self, makers: Makers, store: Readings | None = None, likenesses: "Likenesses | None" = None) -> None:
+    def __init__(
+        self, makers: Makers, store: ReadingVerbs | None = None, likenesses: "Likenesses | None" = None
+    ) -> None:
         self._makers = makers
         self._kept = RenditionCache(store)
         self.likenesses = likenesses

@@ -10,7 +10,7 @@ from pathlib import Path
 from belino.domain.document import DocumentText
 from belino.domain.errors import MediaNotFound, StoreError
 from belino.domain.failpoints import failpoint
-from belino.domain.readings import Readings
+from belino.storage.reading_verbs import ReadingVerbs
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ Make = Callable[[], Awaitable[tuple[bytes, str]]]
 class RenditionCache:
     """Renditions and readings by the hash of their source; without a store nothing is kept."""
 
-    def __init__(self, store: Readings | None) -> None:
+    def __init__(self, store: ReadingVerbs | None) -> None:
         self._store = store
         self._makers: dict[tuple[str, str], _Maker] = {}
 

@@ -1,45 +1,42 @@
 """Access rows: denied senders, read cursors of accounts, and credentials."""
 
 import secrets
-import sqlite3
 from datetime import timedelta
 
 from belino.domain.message import ConversationKey
 from belino.domain.stored import Grant, GrantKind
+from belino.storage.database import TableRow, Tx, from_micros, maybe_from_micros
 from belino.storage.encryption import Keys
-from belino.storage.timestamps import from_micros, maybe_from_micros
 
 _SECRET_BYTES = 32
 _ID_BYTES = 8
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def count_denied(connection: sqlite3.Connection, conversation: ConversationKey, reason: str) -> None:
+def count_denied(tx: Tx, conversation: ConversationKey, reason: str) -> None:
     """Count a denied arrival; nothing else of it is stored."""
-    connection.execute(
+    tx.execute(
         "INSERT INTO denied VALUES (?, ?, ?, 1) ON CONFLICT DO UPDATE SET times = times + 1",
         (conversation.platform, conversation.account, reason),
     )
 
 
-def move_cursor(connection: sqlite3.Connection, platform: str, account: str, cursor: str) -> None:
+def move_cursor(tx: Tx, platform: str, account: str, cursor: str) -> None:
     """Store the account's read cursor."""
-    connection.execute(
+    tx.execute(
         "INSERT INTO cursors VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET cursor = excluded.cursor",
         (platform, account, cursor),
     )
 
 
-def cursor(connection: sqlite3.Connection, platform: str, account: str) -> str | None:
+def cursor(tx: Tx, platform: str, account: str) -> str | None:
     """The account's read cursor."""
-    row = connection.execute(
-        "SELECT cursor FROM cursors WHERE platform = ? AND account = ?", (platform, account)
-    ).fetchone()
+    row = tx.execute("SELECT cursor FROM cursors WHERE platform = ? AND account = ?", (platform, account)).fetchone()
     return None if row is None else str(row[0])
 
 
 def grant(
-    connection: sqlite3.Connection,
+    tx: Tx,
     keys: Keys,
     kind: GrantKind,
     *,
@@ -51,7 +48,7 @@ def grant(
     """Create a grant and its secret; only the secret's hash is stored."""
     secret = secrets.token_urlsafe(_SECRET_BYTES)
     expires = None if lifetime is None else now + lifetime // _MICROSECOND
-    row = connection.execute(
+    row = tx.execute(
         "INSERT INTO grants VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING *",
         (
             secrets.token_hex(_ID_BYTES),
@@ -66,43 +63,41 @@ def grant(
     return _grant(row), secret
 
 
-def check(connection: sqlite3.Connection, keys: Keys, secret: str, now: int) -> Grant | None:
+def check(tx: Tx, keys: Keys, secret: str, now: int) -> Grant | None:
     """The grant of a secret; a login secret grants nothing until it is redeemed."""
-    row = _live(connection, keys, secret, now)
+    row = _live(tx, keys, secret, now)
     return None if row is None or row["kind"] == GrantKind.LOGIN else _grant(row)
 
 
-def redeem(
-    connection: sqlite3.Connection, keys: Keys, secret: str, *, lifetime: timedelta, now: int
-) -> tuple[Grant, str] | None:
+def redeem(tx: Tx, keys: Keys, secret: str, *, lifetime: timedelta, now: int) -> tuple[Grant, str] | None:
     """Exchange a login secret, once, for a browser grant."""
-    row = _live(connection, keys, secret, now)
+    row = _live(tx, keys, secret, now)
     if row is None or row["kind"] != GrantKind.LOGIN:
         return None
-    connection.execute("DELETE FROM grants WHERE id = ?", (row["id"],))
-    return grant(connection, keys, GrantKind.BROWSER, conversation=None, note=row["note"], lifetime=lifetime, now=now)
+    tx.execute("DELETE FROM grants WHERE id = ?", (row["id"],))
+    return grant(tx, keys, GrantKind.BROWSER, conversation=None, note=row["note"], lifetime=lifetime, now=now)
 
 
-def grants(connection: sqlite3.Connection, now: int) -> tuple[Grant, ...]:
+def grants(tx: Tx, now: int) -> tuple[Grant, ...]:
     """Every valid grant, oldest first."""
-    rows = connection.execute("SELECT * FROM grants WHERE expires IS NULL OR expires > ? ORDER BY created, id", (now,))
+    rows = tx.execute("SELECT * FROM grants WHERE expires IS NULL OR expires > ? ORDER BY created, id", (now,))
     return tuple(_grant(row) for row in rows)
 
 
-def revoke(connection: sqlite3.Connection, grant_id: str, now: int) -> bool:
+def revoke(tx: Tx, grant_id: str, now: int) -> bool:
     """Revoke a grant, and delete the expired ones."""
-    connection.execute("DELETE FROM grants WHERE expires <= ?", (now,))
-    return connection.execute("DELETE FROM grants WHERE id = ?", (grant_id,)).rowcount == 1
+    tx.execute("DELETE FROM grants WHERE expires <= ?", (now,))
+    return tx.execute("DELETE FROM grants WHERE id = ?", (grant_id,)).rowcount == 1
 
 
-def _live(connection: sqlite3.Connection, keys: Keys, secret: str, now: int) -> sqlite3.Row | None:
-    row: sqlite3.Row | None = connection.execute(
+def _live(tx: Tx, keys: Keys, secret: str, now: int) -> TableRow | None:
+    row: TableRow | None = tx.execute(
         "SELECT * FROM grants WHERE hash = ? AND (expires IS NULL OR expires > ?)", (keys.grant_hash(secret), now)
     ).fetchone()
     return row
 
 
-def _grant(row: sqlite3.Row) -> Grant:
+def _grant(row: TableRow) -> Grant:
     return Grant(
         id=row["id"],
         kind=GrantKind(row["kind"]),

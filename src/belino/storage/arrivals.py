@@ -4,11 +4,12 @@ The accounting check compares these counters with the rows that arrivals left. E
 that stores, replaces or deletes what it counts.
 """
 
-import sqlite3
 from collections import Counter
+from collections.abc import Mapping
 
 from belino.domain.message import ConversationKey
-from belino.domain.outcome import MessageOutcome
+from belino.domain.outcome import CacheSize, MessageOutcome
+from belino.storage.database import Tx
 
 OWN = f"m.outcome = '{MessageOutcome.ANSWERED}' AND m.turn IS NULL"
 """Condition for messages sent by our own agents, for a query that names its messages m."""
@@ -30,7 +31,7 @@ INSERT INTO arrivals (platform, account, taken) SELECT platform, account, sum(ti
     UNION ALL SELECT c.platform, c.account, count(*) FROM messages m JOIN channels c ON c.id = m.channel
         WHERE NOT ({OWN}) GROUP BY c.id
 ) GROUP BY platform, account
-"""  # noqa: S608 - a condition from above
+"""
 
 
 class ArrivalTally:
@@ -46,28 +47,31 @@ class ArrivalTally:
         """Count an arrival, before its access decision."""
         self._taken[conversation.platform, conversation.account] += 1
 
-    def write(self, connection: sqlite3.Connection) -> None:
+    def flush(self, tx: Tx) -> None:
         """Write the counts, in the transaction they belong to."""
         for account, times in self._taken.items():
-            connection.execute(_TAKEN, (*account, times))
+            tx.execute(_TAKEN, (*account, times))
         self._taken.clear()
 
     def undo(self) -> None:
         """Drop the counts of a transaction that was rolled back."""
         self._taken.clear()
 
+    def cache_sizes(self) -> Mapping[str, CacheSize]:
+        return {}
 
-def count_duplicate(connection: sqlite3.Connection, channel: int) -> None:
+
+def count_duplicate(tx: Tx, channel: int) -> None:
     """Count an arrival that left no row, because its message is already stored."""
-    connection.execute(_WITHOUT_ROW, (1, 0, channel))
+    tx.execute(_WITHOUT_ROW, (1, 0, channel))
 
 
-def count_forgotten(connection: sqlite3.Connection, channel: int, times: int) -> None:
+def count_forgotten(tx: Tx, channel: int, times: int) -> None:
     """Count arrivals whose rows are deleted: aged, or replaced by a live copy."""
-    connection.execute(_WITHOUT_ROW, (0, times, channel))
+    tx.execute(_WITHOUT_ROW, (0, times, channel))
 
 
-def recount(connection: sqlite3.Connection) -> None:
+def recount(tx: Tx) -> None:
     """Reset the counters to the stored rows, after rows were lost."""
-    connection.execute("DELETE FROM arrivals")
-    connection.execute(_STORED)
+    tx.execute("DELETE FROM arrivals")
+    tx.execute(_STORED)

@@ -3,9 +3,7 @@
 Works on a live store, on a state folder that no gateway uses, and on the parts of a backup. It changes nothing.
 """
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -16,11 +14,11 @@ from belino.domain.reply import ParcelState
 from belino.storage.arrivals import OWN
 from belino.storage.audit_rules import RULES, STRAY_FILE, WITHOUT_FILE, WRONG_SIZE, Rule
 from belino.storage.blobs import BlobFolder, blob_files, known, on_disk, without_row
+from belino.storage.database import Database, Tx
 from belino.storage.garbage import PREFIXES
 from belino.storage.home import Home
 from belino.storage.messages import OUTCOMES
-from belino.storage.migrations import STEPS, migrate
-from belino.storage.writer import Readers, Writer, as_store_error, connect
+from belino.storage.sqlite import snapshot
 
 ASIDE = "aside"
 """The folder in `blobs/` for files that no row references; they are counted, and are not a discrepancy."""
@@ -35,73 +33,53 @@ def audit_home(home: Home) -> Audit:
 
 def audit_files(database: Path, blobs: Path) -> Audit:
     """Audit a database and a folder of blobs, at any path."""
-    try:
-        with snapshot(database) as connection:
-            rows = audit_rows(connection)
-            files = [compare(blob_files(blobs, prefix), known(connection, prefix)) for prefix in PREFIXES]
-        if any(each.differs for each in files):
-            # Compared a second time: a file that moved in or out between the two scans is not a discrepancy.
-            with snapshot(database) as connection:
-                files = [recheck(connection, each, blobs) for each in files]
-    except sqlite3.Error as error:
-        raise as_store_error(error) from error
+    with snapshot(database) as tx:
+        rows = audit_rows(tx)
+        files = [compare(blob_files(blobs, prefix), known(tx, prefix)) for prefix in PREFIXES]
+    if any(each.differs for each in files):
+        # Compared a second time: a file that moved in or out between the two scans is not a discrepancy.
+        with snapshot(database) as tx:
+            files = [recheck(tx, each, blobs) for each in files]
     return with_files(rows, blobs, files)
 
 
-async def audit_live(readers: Readers, writer: Writer, folder: BlobFolder) -> Audit:
+async def audit_live(database: Database, folder: BlobFolder) -> Audit:
     """Audit an open store that is in use."""
-    rows = await readers.read(audit_rows)
+    rows = await database.read(audit_rows)
     found = []
     for prefix in PREFIXES:
         lying = await on_disk(folder.lying, prefix)
-        compared = compare(lying, await readers.read(partial(known, prefix=prefix)))
+        compared = compare(lying, await database.read(partial(known, prefix=prefix)))
         if compared.differs:
-            compared = await readers.read(partial(recheck, compared=compared, blobs=folder.path))
+            compared = await database.read(partial(recheck, compared=compared, blobs=folder.path))
             # Read on the writer, whose order counts: a task that moves these files has had its own answer by now.
-            strays = await writer.write(partial(without_row, names=compared.strays))
+            strays = await database.write(partial(without_row, names=compared.strays))
             compared = compared.only(name for name in strays if not folder.is_moving(name))
         found.append(compared)
     return await on_disk(with_files, rows, folder.path, found)
 
 
-@contextmanager
-def snapshot(database: Path) -> Iterator[sqlite3.Connection]:
-    """One consistent state of a database, at this program's version; an older file is migrated in a copy in memory."""
-    with closing(connect(database.absolute(), read_only=True)) as connection:
-        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version < len(STEPS):
-            with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
-                connection.backup(copy)
-                copy.row_factory = sqlite3.Row
-                migrate(copy)
-                yield copy
-            return
-        migrate(connection)  # refuses a database that a newer belino wrote
-        connection.execute("BEGIN")
-        yield connection
-
-
-def audit_rows(connection: sqlite3.Connection) -> Audit:
+def audit_rows(tx: Tx) -> Audit:
     """Everything that can be checked in the database alone, in one transaction."""
     unused = "SELECT count(*) FROM blobs b WHERE NOT EXISTS (SELECT 1 FROM blob_uses u WHERE u.sha256 = b.sha256)"
     return Audit(
-        arrivals=tuple(_arrivals(connection)),
+        arrivals=tuple(_arrivals(tx)),
         attachments=_balance(
-            connection,
+            tx,
             "attachments",
             "SELECT count(DISTINCT ref) FROM message_refs",
             "SELECT outcome, count(*) FROM refs GROUP BY outcome",
             MediaOutcome,
         ),
         parcels=_balance(
-            connection,
+            tx,
             "parcels",
             "SELECT count(*) FROM parcels",
             "SELECT state, count(*) FROM parcels GROUP BY state",
             ParcelState,
         ),
-        blobs={"rows": _count(connection, "SELECT count(*) FROM blobs"), "unused": _count(connection, unused)},
-        discrepancies=tuple(_broken(connection)),
+        blobs={"rows": _count(tx, "SELECT count(*) FROM blobs"), "unused": _count(tx, unused)},
+        discrepancies=tuple(_broken(tx)),
     )
 
 
@@ -135,12 +113,12 @@ def compare(lying: Mapping[str, int], rows: Mapping[str, int]) -> Compared:
     )
 
 
-def recheck(connection: sqlite3.Connection, compared: Compared, blobs: Path) -> Compared:
+def recheck(tx: Tx, compared: Compared, blobs: Path) -> Compared:
     """What still differs in a later snapshot: a file is written before its row and deleted after it."""
     if not compared.differs:
         return compared
     prefix = (*compared.strays, *compared.missing, *compared.resized)[0][:2]
-    again = compare(blob_files(blobs, prefix), known(connection, prefix))
+    again = compare(blob_files(blobs, prefix), known(tx, prefix))
     return Compared(
         compared.files,
         set(compared.strays) & set(again.strays),
@@ -167,14 +145,14 @@ def with_files(rows: Audit, blobs: Path, compared: Iterable[Compared]) -> Audit:
     )
 
 
-def _arrivals(connection: sqlite3.Connection) -> Iterator[Balance]:
+def _arrivals(tx: Tx) -> Iterator[Balance]:
     """One balance per account: its counter, and the outcomes of its arrivals."""
     counters = {
         (row["platform"], row["account"]): row
-        for row in connection.execute("SELECT * FROM arrivals ORDER BY platform, account")
+        for row in tx.execute("SELECT * FROM arrivals ORDER BY platform, account")
     }
     found: dict[tuple[str, str], dict[str, int]] = {key: _none_of(MessageOutcome) for key in counters}
-    for platform, account, outcome, times in _ended(connection):
+    for platform, account, outcome, times in _ended(tx):
         counted = found.setdefault((platform, account), _none_of(MessageOutcome))
         if outcome in counted:
             counted[outcome] += times
@@ -190,17 +168,17 @@ def _arrivals(connection: sqlite3.Connection) -> Iterator[Balance]:
         )
 
 
-def _ended(connection: sqlite3.Connection) -> Iterator[tuple[str, str, str, int]]:
+def _ended(tx: Tx) -> Iterator[tuple[str, str, str, int]]:
     """(platform, account, outcome, count) of all arrivals except duplicates."""
-    yield from connection.execute(
+    yield from tx.execute(
         "SELECT platform, account, ?, sum(times) FROM denied GROUP BY platform, account", (MessageOutcome.DENIED,)
     )
-    yield from connection.execute(
+    yield from tx.execute(
         "SELECT c.platform, c.account, ?, count(*) FROM changes x JOIN channels c ON c.id = x.channel GROUP BY c.id",
         (MessageOutcome.NOTED,),
     )
-    messages = connection.execute(
-        "SELECT c.platform, c.account, m.outcome, t.state, count(*) FROM messages m "  # noqa: S608
+    messages = tx.execute(
+        "SELECT c.platform, c.account, m.outcome, t.state, count(*) FROM messages m "
         f"JOIN channels c ON c.id = m.channel LEFT JOIN turns t ON t.id = m.turn WHERE NOT ({OWN}) "
         "GROUP BY c.id, m.outcome, t.state"
     )
@@ -209,17 +187,17 @@ def _ended(connection: sqlite3.Connection) -> Iterator[tuple[str, str, str, int]
         yield platform, account, (OUTCOMES[TurnState(state)] if state in states else state or outcome), times
 
 
-def _balance(connection: sqlite3.Connection, name: str, taken: str, by_outcome: str, closed: Iterable[str]) -> Balance:
+def _balance(tx: Tx, name: str, taken: str, by_outcome: str, closed: Iterable[str]) -> Balance:
     outcomes = _none_of(closed)
-    for outcome, times in connection.execute(by_outcome):
+    for outcome, times in tx.execute(by_outcome):
         if outcome in outcomes:
             outcomes[outcome] = times
-    return Balance(name=name, taken=_count(connection, taken), outcomes=outcomes)
+    return Balance(name=name, taken=_count(tx, taken), outcomes=outcomes)
 
 
-def _broken(connection: sqlite3.Connection) -> Iterator[Discrepancy]:
+def _broken(tx: Tx) -> Iterator[Discrepancy]:
     for rule in RULES:
-        subjects = [str(row[0]) for row in connection.execute(rule.query)]
+        subjects = [str(row[0]) for row in tx.execute(rule.query)]
         if subjects:
             yield _told(rule, subjects)
 
@@ -232,5 +210,5 @@ def _none_of(closed: Iterable[str]) -> dict[str, int]:
     return {str(member): 0 for member in closed}
 
 
-def _count(connection: sqlite3.Connection, query: str) -> int:
-    return int(connection.execute(query).fetchone()[0])
+def _count(tx: Tx, query: str) -> int:
+    return int(tx.execute(query).fetchone()[0])

@@ -1,5 +1,4 @@
 """Audit rules: invariants of a store, each as a query for the rows that break it."""
-# ruff: noqa: S608  only our own words are put together
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,18 +1,16 @@
 """Backup schedule on disk: existing backups, when the next is due, and which are deleted after it."""
 
 import secrets
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from belino.domain.errors import StoreError
-from belino.storage.backup import Progress, back_up
-from belino.storage.backup_check import verify_backup
 from belino.storage.backup_config import BackupConfig
 from belino.storage.backup_place import MANIFEST, SCRAP, absolute, remove, remove_leftovers
 from belino.storage.blobs import sync_folder
 from belino.storage.home import Home
+from belino.storage.sqlite_backup import Progress, back_up
+from belino.storage.sqlite_verify import verify_backup
 
 DAMAGED = ".damaged"
 """Suffix of a backup that failed verification."""
@@ -50,11 +48,8 @@ def make_backup(config: BackupConfig, home: Home, now: datetime, version: str, p
     target = folder / now.astimezone(UTC).strftime(_STAMP)
     if folder.is_dir():
         remove_leftovers(folder, "belino-*")
-    try:
-        back_up(home, target, now=now, version=version, progress=progress, earlier=earlier[-1] if earlier else None)
-        found = verify_backup(target, progress=progress)
-    except sqlite3.Error as error:
-        raise StoreError(f"the database could not be backed up: {error}") from error
+    back_up(home, target, now=now, version=version, progress=progress, earlier=earlier[-1] if earlier else None)
+    found = verify_backup(target, progress=progress)
     if found.is_whole:
         # The clock may have been set back: a backup from the future is older than the one made now.
         made = sorted(made_backups(folder).items(), key=lambda one: (one[0] <= now, one[0]))

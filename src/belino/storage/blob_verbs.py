@@ -1,7 +1,6 @@
 """Blob verbs of the store: complete blobs, and uploads in pieces."""
 
 import logging
-import sqlite3
 from collections.abc import AsyncIterator, Callable, Container, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,11 +17,12 @@ from belino.storage import blobs, deletions, eviction, uploads
 from belino.storage.audit import audit_live
 from belino.storage.blobs import PIECE, BlobFolder, on_disk, read_pieces
 from belino.storage.checksums import Checksums
+from belino.storage.database import Database, TableRow, Tx, to_micros
+from belino.storage.encryption import Keys
 from belino.storage.garbage import tidy
 from belino.storage.row_ids import RowIds
-from belino.storage.timestamps import to_micros
 from belino.storage.uploads import NOTE_BYTES, UploadFile
-from belino.storage.writer import Readers, Writer
+from belino.storage.verbs import Verbs
 
 TOUCH_EVERY = 60_000_000
 """Microseconds: precision of a blob's last use, which limits how often it is written."""
@@ -32,15 +32,11 @@ AT_ONCE = 200
 log = logging.getLogger(__name__)
 
 
-class BlobVerbs:
+class BlobVerbs(Verbs):
     """Blobs and uploads, over one folder and one writer."""
 
-    def __init__(self, writer: Writer, readers: Readers, folder: BlobFolder, clock: Clock, places: RowIds) -> None:
-        self._writer = writer
-        self._readers = readers
-        self._folder = folder
-        self._clock = clock
-        self._places = places
+    def __init__(self, database: Database, blobs: BlobFolder, clock: Clock, keys: Keys) -> None:
+        super().__init__(database, blobs, clock, keys)
         self._proof = Checksums(clock)
         self._arriving: set[str] = set()
         self.damaged = 0
@@ -50,13 +46,17 @@ class BlobVerbs:
         self._opened = clock.monotonic()
 
     async def keep(self, chunks: AsyncIterator[bytes], *, mime: str | Callable[[], str], limit: int) -> Blob:
+        """Hash while writing, fsync, rename. MediaTooLarge past `limit`; nothing half-written is ever visible.
+
+        A callable `mime` is called once the bytes are complete.
+        """
         partial = await self._folder.receive(chunks, limit=limit)
         sha256, size, now = partial.sha256, partial.size, self._now()
         try:
             kind = mime if isinstance(mime, str) else mime()
             with self._folder.settling(sha256):
                 await on_disk(self._folder.adopt, partial.path, sha256)
-                await self._writer.write(lambda connection: blobs.insert_blob(connection, sha256, kind, size, now))
+                await self._database.write(lambda tx: blobs.insert_blob(tx, sha256, kind, size, now))
                 failpoint("blob.row.after")
         finally:
             partial.discard()
@@ -64,42 +64,55 @@ class BlobVerbs:
         return Blob(sha256=sha256, mime=kind, size=size, path=self._folder.place(sha256))
 
     async def blob(self, sha256: str) -> Blob | None:
-        row = await self._readers.read(lambda connection: blobs.find_blob(connection, sha256))
+        """The blob, if it is stored and its checksum is right; a damaged one is deleted, and its refs record it."""
+        row = await self._database.read(lambda tx: blobs.find_blob(tx, sha256))
         return None if row is None else await self._proven(row)
 
     def outgoing(self, sha256: str, *, name: str, mime: str) -> OutgoingFile:
+        """A held blob as a file to send."""
         if not self._folder.bring_back(sha256):
             raise MediaNotFound("the bytes are not here")
         return self._open_file(sha256, name, mime, self._folder.place(sha256).stat().st_size)
 
     async def purge(self, *, keep: Container[str] = ()) -> tuple[str, ...]:
+        """Delete the bytes of withdrawn refs, except those still in use. Returns those deleted.
+
+        Bytes in `keep`, which may change during the call, stay for half a minute; then they are deleted all the same.
+        """
         gone_at_all: list[str] = []
         past = ""
-        while names := await self._readers.read(partial(deletions.forsaken, after=past, limit=AT_ONCE)):
+        while names := await self._database.read(partial(deletions.forsaken, after=past, limit=AT_ONCE)):
             past = names[-1]
             work = partial(deletions.purge, names=names, keep=keep, arrives=self._folder.is_settling, now=self._now())
-            went = await self._writer.write(work)
+            went = await self._database.write(work)
             failpoint("tidy.row.after")
             await self._let_go(went)
             gone_at_all += went
         return tuple(gone_at_all)
 
     async def taken_back(self) -> int:
-        return await self._readers.read(deletions.count_waiting)
+        """How many blobs and copies of withdrawn refs still wait for `purge` and `copies_removed`."""
+        return await self._database.read(deletions.count_waiting)
 
     async def copied(self) -> tuple[GoneCopies, ...]:
-        return await self._readers.read(partial(deletions.copied, limit=AT_ONCE))
+        """Withdrawn refs that may still have copies in the folders of sessions."""
+        return await self._database.read(partial(deletions.copied, limit=AT_ONCE))
 
     async def copies_removed(self, ref_ids: Sequence[str]) -> None:
-        await self._writer.write(partial(deletions.copies_removed, ref_ids=ref_ids))
+        """Record that no folder holds copies of these refs."""
+        await self._database.write(partial(deletions.copies_removed, ref_ids=ref_ids))
 
     async def forget_gone(self, before: datetime) -> None:
-        await self._writer.write(partial(deletions.forget_gone, before=to_micros(before)))
+        """Delete the records of refs that were withdrawn before then."""
+        await self._database.write(partial(deletions.forget_gone, before=to_micros(before)))
 
     async def tidy(self, *, dry_run: bool = False, all_strays: bool = False) -> Tidied:
+        """Delete what no ref, upload or parcel uses, put strays aside, and detect missing bytes.
+
+        Works in small steps. `dry_run` only counts; `all_strays` puts every stray aside, however many and however soon.
+        """
         tidied, self.strays = await tidy(
-            self._readers,
-            self._writer,
+            self._database,
             self._folder,
             now=self._clock.now(),
             open_for=timedelta(seconds=self._clock.monotonic() - self._opened),
@@ -110,28 +123,35 @@ class BlobVerbs:
 
     async def audit(self) -> Audit:
         """Audit the store."""
-        return await audit_live(self._readers, self._writer, self._folder)
+        return await audit_live(self._database, self._folder)
 
     async def touch(self, sha256: str) -> None:
+        """Record a use of these bytes, so that others are evicted before them."""
         now = self._now()
-        await self._writer.write(lambda connection: eviction.touch(connection, sha256, now, TOUCH_EVERY))
+        await self._database.write(lambda tx: eviction.touch(tx, sha256, now, TOUCH_EVERY))
 
     async def evict(self, limit: int, *, keep: Container[str] = ()) -> int:
-        held = await self._readers.read(eviction.bytes_held)
+        """Delete bytes that can be fetched again, least recently used first, until `limit` are held or none is left.
+
+        Bytes in `keep`, which may change during the call, of a running turn, of an undelivered parcel, and those that
+        came with their message and cannot be fetched again stay. Returns how many bytes are held.
+        """
+        held = await self._database.read(eviction.bytes_held)
         if held <= limit:
             return held
-        names = await self._readers.read(lambda connection: eviction.least_needed(connection, held - limit, keep))
+        names = await self._database.read(lambda tx: eviction.least_needed(tx, held - limit, keep))
         now = self._now()
         for first in range(0, len(names), AT_ONCE):
             some = names[first : first + AT_ONCE]
-            await self._let_go(await self._writer.write(partial(eviction.evict, names=some, keep=keep, now=now)))
-        return await self._readers.read(eviction.bytes_held)
+            await self._let_go(await self._database.write(partial(eviction.evict, names=some, keep=keep, now=now)))
+        return await self._database.read(eviction.bytes_held)
 
     async def expire_media(self, before: datetime, *, keep: Container[str] = ()) -> int:
+        """End refs stored before then as `expired` and drop their bytes. Returns how many."""
         now, bound, past, count = self._now(), to_micros(before), 0, 0
-        while rows := await self._readers.read(partial(eviction.aged_refs, before=bound, after=past, limit=AT_ONCE)):
+        while rows := await self._database.read(partial(eviction.aged_refs, before=bound, after=past, limit=AT_ONCE)):
             past = rows[-1]["seq"]
-            count += await self._writer.write(partial(eviction.expire, rows=rows, keep=keep, now=now))
+            count += await self._database.write(partial(eviction.expire, rows=rows, keep=keep, now=now))
         return count
 
     async def start_upload(
@@ -145,27 +165,36 @@ class BlobVerbs:
         limits: UploadLimits | None = None,
         resumable: bool = True,
     ) -> Upload:
+        """Announce bytes. OverDailyLimit or UploadsFull where `limits` has no room left for all of them.
+
+        An upload that is not `resumable`, because no client knows its id, does not outlive the process.
+        """
         if size < 0:
             raise UploadError("an upload cannot be smaller than nothing")
         now = self._now()
         start = partial(uploads.start_upload, name=file_name, mime=mime, size=size, sha256=sha256, now=now)
 
-        def work(connection: sqlite3.Connection) -> sqlite3.Row | MediaError:
-            channel = self._places.channel(connection, conversation).id
-            refusal = uploads.over_limits(connection, channel, size, limits, now) if limits is not None else None
-            return refusal or start(connection, conversation, channel=channel, resumable=resumable)
+        def work(tx: Tx) -> TableRow | MediaError:
+            channel = tx.memo(RowIds).channel(tx, conversation).id
+            refusal = uploads.over_limits(tx, channel, size, limits, now) if limits is not None else None
+            return refusal or start(tx, conversation, channel=channel, resumable=resumable)
 
-        row = await self._writer.write(work)
+        row = await self._database.write(work)
         if isinstance(row, MediaError):
             raise row
         failpoint("upload.start.after")
         return self._as_upload(row) if size else await self.extend_upload(row["id"], 0, _nothing())
 
     async def upload(self, upload_id: str) -> Upload | None:
-        row = await self._readers.read(lambda connection: uploads.find_upload(connection, upload_id))
+        row = await self._database.read(lambda tx: uploads.find_upload(tx, upload_id))
         return None if row is None else self._as_upload(row)
 
     async def extend_upload(self, upload_id: str, offset: int, chunks: AsyncIterator[bytes]) -> Upload:
+        """Append at exactly `offset`; bytes written before the client disconnected count.
+
+        The last byte completes it: hashed, checked against the announced hash, moved to the blobs. UploadError on a
+        wrong offset, a wrong hash or a byte too many.
+        """
         if upload_id in self._arriving:
             raise UploadError("another request is writing to this upload; try again")
         self._arriving.add(upload_id)
@@ -176,20 +205,24 @@ class BlobVerbs:
 
     async def drop_upload(self, upload_id: str) -> None:
         now = self._now()
-        await self._writer.write(lambda connection: uploads.drop_upload(connection, upload_id, now))
+        await self._database.write(lambda tx: uploads.drop_upload(tx, upload_id, now))
         uploads.file_of(self._folder.temporary, upload_id).unlink(missing_ok=True)
 
     async def sweep_uploads(self, *, finished_before: datetime, begun_before: datetime) -> int:
+        """Delete uploads that no message took: finished before one time, or unfinished and begun before the other.
+
+        Returns how many.
+        """
         finished, begun = to_micros(finished_before), to_micros(begun_before)
-        old = await self._readers.read(
-            lambda connection: uploads.old_uploads(connection, finished_before=finished, begun_before=begun)
+        old = await self._database.read(
+            lambda tx: uploads.old_uploads(tx, finished_before=finished, begun_before=begun)
         )
         idle = [upload_id for upload_id in old if upload_id not in self._arriving]
         for upload_id in idle:
             await self.drop_upload(upload_id)
         return len(idle)
 
-    async def _proven(self, row: sqlite3.Row) -> Blob | None:
+    async def _proven(self, row: TableRow) -> Blob | None:
         """The blob of a row, if its file exists and its checksum is right; a damaged one is recorded as lost."""
         blob = blobs.as_blob(row, self._folder)
         if blob is None and await on_disk(self._folder.bring_back, row["sha256"]):
@@ -198,23 +231,20 @@ class BlobVerbs:
             return blob
         log.error("the bytes of blob %s are damaged on disk", blob.sha256)
         self.damaged += 1
-        await self._let_go(await self._writer.write(partial(eviction.lose, names=(blob.sha256,), now=self._now())))
+        await self._let_go(await self._database.write(partial(eviction.lose, names=(blob.sha256,), now=self._now())))
         return None
 
     async def _let_go(self, names: Sequence[str]) -> None:
         if not names:
             return
         await self._folder.let_go(names)
-        await self._writer.write(partial(deletions.files_deleted, sha256s=names))
+        await self._database.write(partial(deletions.files_deleted, sha256s=names))
         for sha256 in names:
             self._proof.forget(sha256)
 
     def _open_file(self, sha256: str, name: str, mime: str, size: int) -> OutgoingFile:
         place = self._folder.place(sha256)
         return OutgoingFile(name=name, mime=mime, size=size, sha256=sha256, chunks=lambda: read_pieces(place))
-
-    def _now(self) -> int:
-        return to_micros(self._clock.now())
 
     async def _extend(self, upload_id: str, offset: int, chunks: AsyncIterator[bytes]) -> Upload:
         upload = await self.upload(upload_id)
@@ -257,17 +287,15 @@ class BlobVerbs:
         waiting.clear()
 
     async def _note(self, upload_id: str, offset: int) -> Upload:
-        return self._as_upload(
-            await self._writer.write(lambda connection: uploads.note_written(connection, upload_id, offset))
-        )
+        return self._as_upload(await self._database.write(lambda tx: uploads.note_written(tx, upload_id, offset)))
 
-    def _as_upload(self, row: sqlite3.Row) -> Upload:
+    def _as_upload(self, row: TableRow) -> Upload:
         return uploads.as_upload(row, self._folder.temporary)
 
     async def _complete(self, upload: Upload) -> Upload:
         path = uploads.file_of(self._folder.temporary, upload.id)
         sha256 = await on_disk(uploads.hash_file, path)
-        row = await self._readers.read(lambda connection: uploads.find_upload(connection, upload.id))
+        row = await self._database.read(lambda tx: uploads.find_upload(tx, upload.id))
         if row is None:
             raise UploadError("there is no such upload")
         if row["announced"] is not None and row["announced"] != sha256:
@@ -277,7 +305,7 @@ class BlobVerbs:
         failpoint("upload.complete.before")
         with self._folder.settling(sha256):
             await on_disk(self._folder.adopt, path, sha256)
-            done = await self._writer.write(lambda connection: uploads.complete_upload(connection, row, sha256, now))
+            done = await self._database.write(lambda tx: uploads.complete_upload(tx, row, sha256, now))
         failpoint("upload.complete.after")
         self._proof.vouch(sha256, self._folder.place(sha256))
         return self._as_upload(done)

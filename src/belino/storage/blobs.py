@@ -5,7 +5,6 @@ import hashlib
 import os
 import re
 import secrets
-import sqlite3
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Sequence
@@ -18,8 +17,9 @@ from typing import TypeVar
 from belino.domain.errors import MediaNotFound, MediaTooLarge
 from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob
+from belino.storage.database import TableRow, Tx
 from belino.storage.file_writer import FileWriter
-from belino.storage.writer import store_error_of
+from belino.storage.sqlite import store_error_of
 
 PIECE = 1 << 20
 WRITES = 32
@@ -254,50 +254,46 @@ class Partial:
             self._descriptor = None
 
 
-def insert_blob(
-    connection: sqlite3.Connection, sha256: str, mime: str, size: int, now: int, *, declared: bool = False
-) -> None:
+def insert_blob(tx: Tx, sha256: str, mime: str, size: int, now: int, *, declared: bool = False) -> None:
     """Insert the row of a stored blob. A declared type does not replace a detected one."""
-    connection.execute(
+    tx.execute(
         "INSERT INTO blobs VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET kept = excluded.kept, "
         "mime = iif(?, mime, excluded.mime)",
         (sha256, mime, size, now, declared),
     )
 
 
-def find_blob(connection: sqlite3.Connection, sha256: str) -> sqlite3.Row | None:
+def find_blob(tx: Tx, sha256: str) -> TableRow | None:
     """A blob's row."""
-    row: sqlite3.Row | None = connection.execute("SELECT * FROM blobs WHERE sha256 = ?", (sha256,)).fetchone()
+    row: TableRow | None = tx.execute("SELECT * FROM blobs WHERE sha256 = ?", (sha256,)).fetchone()
     return row
 
 
-def unused_blobs(
-    connection: sqlite3.Connection, kept_before: int, after: str, limit: int
-) -> tuple[tuple[str, int], ...]:
+def unused_blobs(tx: Tx, kept_before: int, after: str, limit: int) -> tuple[tuple[str, int], ...]:
     """The next unused blobs after a name, and their sizes; recently kept ones may be waiting for their first use."""
-    rows = connection.execute(f"SELECT sha256, size FROM blobs WHERE sha256 > ? AND {_UNUSED} LIMIT ?",  # noqa: S608
+    rows = tx.execute(f"SELECT sha256, size FROM blobs WHERE sha256 > ? AND {_UNUSED} LIMIT ?",
                               (after, kept_before, limit))  # fmt: skip
     return tuple((row["sha256"], row["size"]) for row in rows)
 
 
-def forget_unused(connection: sqlite3.Connection, names: Sequence[str], kept_before: int) -> tuple[str, ...]:
+def forget_unused(tx: Tx, names: Sequence[str], kept_before: int) -> tuple[str, ...]:
     """Delete the rows of those of these blobs that are still unused."""
     gone = []
     for name in names:
-        row = connection.execute(f"DELETE FROM blobs WHERE sha256 = ? AND {_UNUSED}", (name, kept_before))  # noqa: S608
+        row = tx.execute(f"DELETE FROM blobs WHERE sha256 = ? AND {_UNUSED}", (name, kept_before))
         gone += [name] * row.rowcount
     return tuple(gone)
 
 
-def known(connection: sqlite3.Connection, prefix: str) -> dict[str, int]:
+def known(tx: Tx, prefix: str) -> dict[str, int]:
     """Every blob with a row whose name begins with these two digits, and its size."""
-    rows = connection.execute("SELECT sha256, size FROM blobs WHERE sha256 BETWEEN ? AND ?", (prefix, f"{prefix}g"))
+    rows = tx.execute("SELECT sha256, size FROM blobs WHERE sha256 BETWEEN ? AND ?", (prefix, f"{prefix}g"))
     return {row["sha256"]: row["size"] for row in rows}
 
 
-def without_row(connection: sqlite3.Connection, names: Iterable[str]) -> tuple[str, ...]:
+def without_row(tx: Tx, names: Iterable[str]) -> tuple[str, ...]:
     """Those of these files that have no row: a process died between moving them and recording it."""
-    return tuple(name for name in names if find_blob(connection, name) is None)
+    return tuple(name for name in names if find_blob(tx, name) is None)
 
 
 def count_blobs(folder: Path) -> int:
@@ -306,7 +302,7 @@ def count_blobs(folder: Path) -> int:
     return sum(bool(_NAME.fullmatch(entry.name)) for place in places for entry in _entries(place))
 
 
-def as_blob(row: sqlite3.Row, folder: BlobFolder) -> Blob | None:
+def as_blob(row: TableRow, folder: BlobFolder) -> Blob | None:
     """The blob, if its file exists."""
     place = folder.place(row["sha256"])
     return Blob(sha256=row["sha256"], mime=row["mime"], size=row["size"], path=place) if place.is_file() else None

@@ -3,7 +3,6 @@
 A change that arrives before its message is stored, and applied when the message arrives.
 """
 
-import sqlite3
 from dataclasses import fields, replace
 from datetime import datetime
 
@@ -14,87 +13,85 @@ from belino.domain.message import Deletion, DeliveryState, DeliveryStatus, Edit,
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.domain.reply import ParcelState
-from belino.storage.arrivals import count_duplicate
+from belino.storage.arrivals import ArrivalTally, count_duplicate
+from belino.storage.database import TableRow, Tx, to_micros
 from belino.storage.encryption import Keys
 from belino.storage.messages import MessageRow
 from belino.storage.refs import OWN, RefOwner, author_of, refs_of_messages, replace_refs, with_ids, withdraw_refs
 from belino.storage.row_ids import SEQ_BITS, Channel, RowIds
-from belino.storage.timestamps import to_micros
 
 Change = Edit | Deletion | Reaction | DeliveryStatus
 APPLIED, KEPT, REFUSED, SAME = "applied", "kept", "refused", "same as before"
 
 
-def take_change(connection: sqlite3.Connection, keys: Keys, places: RowIds, change: Change, now: int) -> Taken:
+def take_change(tx: Tx, keys: Keys, change: Change, now: int) -> Taken:
     """Store a change once, and apply it if its message is stored."""
-    channel = places.channel(connection, change.conversation)
+    channel = tx.memo(RowIds).channel(tx, change.conversation)
     refs = with_ids(keys, change.conversation, change.media) if isinstance(change, Edit) else ()
-    message = _message(connection, channel.id, change.message_id)
+    message = _message(tx, channel.id, change.message_id)
     trace = "" if message is None else message["trace"]
-    if not _keep(connection, keys, channel, change, refs, now):
-        count_duplicate(connection, channel.id)
+    if not _keep(tx, keys, channel, change, refs, now):
+        count_duplicate(tx, channel.id)
         return Taken(outcome=MessageOutcome.DUPLICATE, reason="taken in before", trace=trace, refs=refs)
     if isinstance(change, Reaction):
-        _react(connection, channel.id, change)
+        _react(tx, channel.id, change)
     elif isinstance(change, DeliveryStatus):
-        _note_delivery(connection, channel.id, change, now)
+        _note_delivery(tx, channel.id, change, now)
     elif message is not None:
-        apply_changes(connection, keys, message["id"], change.message_id, now)
+        apply_changes(tx, keys, message["id"], change.message_id, now)
     reason = "applied" if message is not None else "kept until its message comes"
     return Taken(outcome=MessageOutcome.NOTED, reason=reason, trace=trace, refs=refs)
 
 
-def take_edition(connection: sqlite3.Connection, keys: Keys, places: RowIds, message: Message, row: MessageRow) -> None:
+def take_edition(tx: Tx, keys: Keys, message: Message, row: MessageRow) -> None:
     """Apply a repeated message as an edit if it is newer than the stored version."""
     if row.edited is None or message.edited is None:
         return
-    known = connection.execute(
+    known = tx.execute(
         "SELECT edited FROM messages WHERE channel = ? AND platform_id = ? AND kind = ? AND deleted IS NULL",
         (row.channel, row.platform_id, row.kind),
     ).fetchone()
     if known is None or (known["edited"] or 0) >= row.edited:
         return
-    places.arrivals.add(message.conversation)
+    tx.memo(ArrivalTally).add(message.conversation)
     edit_id = f"{message.id}@{message.edited.timestamp():.6f}"
-    take_change(connection, keys, places, edit_of(message, edit_id, message.edited), row.received)
+    take_change(tx, keys, edit_of(message, edit_id, message.edited), row.received)
 
 
-def apply_changes(connection: sqlite3.Connection, keys: Keys, number: int, message_id: str, now: int) -> None:
+def apply_changes(tx: Tx, keys: Keys, number: int, message_id: str, now: int) -> None:
     """Apply the stored changes of a message, oldest first."""
     channel = number >> SEQ_BITS
-    kept = connection.execute(
+    kept = tx.execute(
         # Without the index name, SQLite would scan all changes of the channel for every arrival.
         "SELECT * FROM changes INDEXED BY changes_of_message "
         "WHERE channel = ? AND message_id = ? AND outcome = 'kept' ORDER BY sent, number",
         (channel, message_id),
     ).fetchall()
     for change in kept:
-        message = connection.execute("SELECT * FROM messages WHERE id = ?", (number,)).fetchone()
+        message = tx.execute("SELECT * FROM messages WHERE id = ?", (number,)).fetchone()
         match change["kind"]:
             case Edit.kind:
-                outcome = _edit(connection, keys, message, change)
+                outcome = _edit(tx, keys, message, change)
             case Deletion.kind:
-                outcome = _delete(connection, message, change["sent"], now)
+                outcome = _delete(tx, message, change["sent"], now)
             case _:
                 outcome = APPLIED
         # The text is now in the message, or nowhere: a copy would outlive its deletion.
-        connection.execute(
+        tx.execute(
             "UPDATE changes SET outcome = ?, text = '', refs = NULL WHERE channel = ? AND kind = ? AND platform_id = ?",
             (outcome, channel, change["kind"], change["platform_id"]),
         )
 
 
-def _message(connection: sqlite3.Connection, channel: int, message_id: str) -> sqlite3.Row | None:
-    row: sqlite3.Row | None = connection.execute(
+def _message(tx: Tx, channel: int, message_id: str) -> TableRow | None:
+    row: TableRow | None = tx.execute(
         "SELECT id, trace FROM messages WHERE channel = ? AND platform_id = ? ORDER BY kind LIMIT 1",
         (channel, message_id),
     ).fetchone()
     return row
 
 
-def _keep(
-    connection: sqlite3.Connection, keys: Keys, channel: Channel, change: Change, refs: tuple[MediaRef, ...], now: int
-) -> bool:
+def _keep(tx: Tx, keys: Keys, channel: Channel, change: Change, refs: tuple[MediaRef, ...], now: int) -> bool:
     author = change.author
     text, packed, outcome = "", None, KEPT
     if isinstance(change, Edit):
@@ -103,7 +100,7 @@ def _keep(
         text, outcome = change.reason, change.state.value
     elif isinstance(change, Reaction):
         outcome = APPLIED
-    kept = connection.execute(
+    kept = tx.execute(
         "INSERT INTO changes SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
         "max((SELECT coalesce(max(number), 0) FROM changes WHERE channel = ?1 AND number IS NOT NULL), "
         "(SELECT aged_change FROM channels WHERE id = ?1)) + 1 WHERE true ON CONFLICT DO NOTHING",
@@ -123,17 +120,15 @@ def _keep(
     return kept.rowcount == 1
 
 
-def _edit(connection: sqlite3.Connection, keys: Keys, message: sqlite3.Row, change: sqlite3.Row) -> str:
+def _edit(tx: Tx, keys: Keys, message: TableRow, change: TableRow) -> str:
     if change["author_id"] != message["author_id"]:
         return REFUSED  # only the author may edit
     if message["deleted"] is not None or (message["edited"] or 0) > change["sent"]:
         return APPLIED  # a later edit is already stored
     refs = _unpack(keys, change["refs"], change["platform_id"])
-    before = refs_of_messages(connection, keys, [message["id"]]).get((message["id"], OWN), ())
+    before = refs_of_messages(tx, keys, [message["id"]]).get((message["id"], OWN), ())
     same = change["text"] == message["text"] and (not refs or _seen(refs) == _seen(before))
-    connection.execute(
-        "UPDATE messages SET text = ?, edited = ? WHERE id = ?", (change["text"], change["sent"], message["id"])
-    )
+    tx.execute("UPDATE messages SET text = ?, edited = ? WHERE id = ?", (change["text"], change["sent"], message["id"]))
     if refs:
         bearer = RefOwner(
             message=message["id"],
@@ -144,7 +139,7 @@ def _edit(connection: sqlite3.Connection, keys: Keys, message: sqlite3.Row, chan
             stored=change["received"],
             unclaimed=message["outcome"] == MessageOutcome.OBSERVED,
         )
-        replace_refs(connection, keys, refs, bearer)
+        replace_refs(tx, keys, refs, bearer)
     return SAME if same else APPLIED
 
 
@@ -152,13 +147,13 @@ def _seen(refs: tuple[MediaRef, ...]) -> list[tuple[str, str | None]]:
     return [(ref.id, ref.caption) for ref in refs]
 
 
-def _delete(connection: sqlite3.Connection, message: sqlite3.Row, at: int, now: int) -> str:
-    connection.execute(
+def _delete(tx: Tx, message: TableRow, at: int, now: int) -> str:
+    tx.execute(
         "UPDATE messages SET text = '', quote = NULL, forward = NULL, deleted = ? WHERE id = ?", (at, message["id"])
     )
-    withdraw_refs(connection, message["id"], now)
+    withdraw_refs(tx, message["id"], now)
     if message["turn"] is not None:
-        connection.execute(
+        tx.execute(
             "UPDATE turns SET state = 'aborted', reason = 'deleted before it was answered', ended = ? "
             "WHERE id = ? AND state = 'waiting' AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.deleted IS NULL "
             "AND (m.id = turns.message OR m.turn = turns.id AND m.album IS NOT NULL AND m.turn IS NOT NULL))",
@@ -167,8 +162,8 @@ def _delete(connection: sqlite3.Connection, message: sqlite3.Row, at: int, now: 
     return APPLIED
 
 
-def _react(connection: sqlite3.Connection, channel: int, reaction: Reaction) -> None:
-    connection.execute(
+def _react(tx: Tx, channel: int, reaction: Reaction) -> None:
+    tx.execute(
         "INSERT INTO reactions VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT DO UPDATE SET added = excluded.added, at = excluded.at WHERE excluded.at >= at",
         (
@@ -182,10 +177,10 @@ def _react(connection: sqlite3.Connection, channel: int, reaction: Reaction) -> 
     )
 
 
-def _note_delivery(connection: sqlite3.Connection, channel: int, status: DeliveryStatus, now: int) -> None:
+def _note_delivery(tx: Tx, channel: int, status: DeliveryStatus, now: int) -> None:
     """Mark a parcel as dead, with the reason, when the platform accepted it and then failed to deliver it."""
     if status.state is DeliveryState.FAILED:
-        connection.execute(
+        tx.execute(
             "UPDATE parcels SET state = ?, reason = ?, changed = ? WHERE channel = ? AND message_id = ? AND state = ?",
             (
                 ParcelState.DEAD,

@@ -1,10 +1,10 @@
 """Changes since a read position: new messages, edits, deletions and reactions of a channel."""
 
-import sqlite3
 from collections.abc import Sequence
 
 from belino.domain.message import ConversationKey, Deletion, Edit, Reaction
 from belino.domain.stored import Happening, Meanwhile, ReadPosition, StoredMessage
+from belino.storage.database import Tx
 from belino.storage.encryption import Keys
 from belino.storage.messages import by_number
 from belino.storage.row_ids import SEQ_BITS, SEQ_MASK, ConversationRow, find_place
@@ -15,7 +15,7 @@ _HAPPENINGS = {Edit.kind: Happening.EDITED, Deletion.kind: Happening.DELETED, Re
 
 
 def meanwhile(
-    connection: sqlite3.Connection,
+    tx: Tx,
     keys: Keys,
     conversation: ConversationKey,
     since: ReadPosition,
@@ -24,29 +24,29 @@ def meanwhile(
     limit: int,
 ) -> Meanwhile:
     """What arrived in this conversation up to a message, and all changes to earlier messages."""
-    place = find_place(connection, conversation)
+    place = find_place(tx, conversation)
     if place is None:
         return Meanwhile(arrived=(), total_arrived=0, changed=(), replies_elsewhere=0, now=ReadPosition(seq=until))
-    arrived = _arrived(connection, place, since.seq, until)
+    arrived = _arrived(tx, place, since.seq, until)
     return Meanwhile(
-        arrived=_in_time(by_number(connection, keys, arrived[-limit:])) if arrived else (),
+        arrived=_in_time(by_number(tx, keys, arrived[-limit:])) if arrived else (),
         total_arrived=len(arrived),
-        changed=_changed(connection, keys, place, conversation.thread, since, limit),
-        replies_elsewhere=_elsewhere(connection, place, since.seq, until),
-        now=ReadPosition(seq=max(since.seq, until), change=_last_change(connection, place)),
+        changed=_changed(tx, keys, place, conversation.thread, since, limit),
+        replies_elsewhere=_elsewhere(tx, place, since.seq, until),
+        now=ReadPosition(seq=max(since.seq, until), change=_last_change(tx, place)),
     )
 
 
-def _arrived(connection: sqlite3.Connection, place: ConversationRow, since: int, until: int) -> Sequence[int]:
+def _arrived(tx: Tx, place: ConversationRow, since: int, until: int) -> Sequence[int]:
     between = _between(place, since, until)
-    rows = connection.execute(
-        f"SELECT m.sent, m.id FROM messages m INDEXED BY messages_of_conversation LEFT JOIN turns t ON t.id = m.turn "  # noqa: S608
+    rows = tx.execute(
+        f"SELECT m.sent, m.id FROM messages m INDEXED BY messages_of_conversation LEFT JOIN turns t ON t.id = m.turn "
         f"WHERE m.conversation = ? AND m.id > ? AND m.id <= ? AND m.outcome <> 'recalled' AND {_UNTOLD}",
         (place.conversation, *between),
     )
     # Imported history has late numbers: the time it was sent shows whether the session missed it.
-    recalled = connection.execute(
-        "SELECT m.sent, m.id FROM messages m INDEXED BY messages_in_time LEFT JOIN turns t ON t.id = m.turn "  # noqa: S608
+    recalled = tx.execute(
+        "SELECT m.sent, m.id FROM messages m INDEXED BY messages_in_time LEFT JOIN turns t ON t.id = m.turn "
         "WHERE m.conversation = ? AND m.sent > (SELECT sent FROM messages WHERE id = ?) "
         f"AND m.sent <= (SELECT sent FROM messages WHERE id = ?) AND m.outcome = 'recalled' AND {_UNTOLD}",
         (place.conversation, *between),
@@ -58,9 +58,9 @@ def _in_time(messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
     return tuple(sorted(messages, key=lambda message: (message.sent, message.seq)))
 
 
-def _elsewhere(connection: sqlite3.Connection, place: ConversationRow, since: int, until: int) -> int:
+def _elsewhere(tx: Tx, place: ConversationRow, since: int, until: int) -> int:
     """Replies in other threads, except the agent's own."""
-    found = connection.execute(
+    found = tx.execute(
         "SELECT count(*) FROM messages m JOIN conversations v ON v.id = m.conversation WHERE m.id > ? AND m.id <= ? "
         "AND m.conversation <> ? AND v.thread <> '' AND m.outcome <> 'recalled' AND m.deleted IS NULL "
         "AND m.author_marks & 2 = 0",
@@ -70,7 +70,7 @@ def _elsewhere(connection: sqlite3.Connection, place: ConversationRow, since: in
 
 
 def _changed(
-    connection: sqlite3.Connection,
+    tx: Tx,
     keys: Keys,
     place: ConversationRow,
     thread: str | None,
@@ -78,7 +78,7 @@ def _changed(
     limit: int,
 ) -> tuple[tuple[StoredMessage, Happening], ...]:
     """Each message once per kind of change, in its current form; a deleted one only as deleted."""
-    rows = connection.execute(
+    rows = tx.execute(
         "SELECT c.kind, m.id, m.deleted FROM changes c INDEXED BY changes_in_order "
         "JOIN messages m ON m.channel = c.channel AND m.platform_id = c.message_id "
         "WHERE c.channel = ? AND c.number > ? AND c.outcome = 'applied' AND c.kind <> 'delivery' AND m.id <= ? "
@@ -93,14 +93,12 @@ def _changed(
     last = list(happened)[-limit:]
     if not last:
         return ()
-    messages = {message.seq: message for message in by_number(connection, keys, [number for number, _ in last])}
+    messages = {message.seq: message for message in by_number(tx, keys, [number for number, _ in last])}
     return tuple((messages[seq], what) for number, what in last if (seq := number & SEQ_MASK) in messages)
 
 
-def _last_change(connection: sqlite3.Connection, place: ConversationRow) -> int:
-    found = connection.execute(
-        "SELECT max(number) FROM changes WHERE channel = ? AND number IS NOT NULL", (place.channel,)
-    )
+def _last_change(tx: Tx, place: ConversationRow) -> int:
+    found = tx.execute("SELECT max(number) FROM changes WHERE channel = ? AND number IS NOT NULL", (place.channel,))
     return int(found.fetchone()[0] or 0)
 
 

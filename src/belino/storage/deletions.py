@@ -1,52 +1,51 @@
 """Deletions: withdrawn media refs, until their bytes and copies are deleted."""
 
-import sqlite3
 from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import datetime
 
 from belino.domain.message import ConversationKey
 from belino.domain.stored import GoneCopies
+from belino.storage.database import Tx, from_micros
 from belino.storage.readings import forget_bytes
 from belino.storage.row_ids import KEY_COLUMNS, find_channel, key_of
-from belino.storage.timestamps import from_micros
 
 GRACE = 30_000_000
 """Microseconds for which a running turn may still read bytes that their sender deleted."""
 
 
-def is_gone(connection: sqlite3.Connection, ref_id: str) -> bool:
+def is_gone(tx: Tx, ref_id: str) -> bool:
     """Whether a ref was withdrawn."""
-    return connection.execute("SELECT 1 FROM refs_gone WHERE id = ?", (ref_id,)).fetchone() is not None
+    return tx.execute("SELECT 1 FROM refs_gone WHERE id = ?", (ref_id,)).fetchone() is not None
 
 
-def note_gone(connection: sqlite3.Connection, ref_id: str, channel: int, now: int) -> None:
+def note_gone(tx: Tx, ref_id: str, channel: int, now: int) -> None:
     """Record that a ref was withdrawn: later uses of its id get this answer, and no quote restores it."""
-    connection.execute("INSERT OR REPLACE INTO refs_gone VALUES (?, ?, ?, 1)", (ref_id, channel, now))
+    tx.execute("INSERT OR REPLACE INTO refs_gone VALUES (?, ?, ?, 1)", (ref_id, channel, now))
 
 
-def gone_since(connection: sqlite3.Connection, channel: ConversationKey, ref_id: str) -> datetime | None:
+def gone_since(tx: Tx, channel: ConversationKey, ref_id: str) -> datetime | None:
     """When a ref of this channel was withdrawn."""
-    row = connection.execute(
-        "SELECT at FROM refs_gone WHERE id = ? AND channel = ?", (ref_id, find_channel(connection, channel))
+    row = tx.execute(
+        "SELECT at FROM refs_gone WHERE id = ? AND channel = ?", (ref_id, find_channel(tx, channel))
     ).fetchone()
     return None if row is None else from_micros(row["at"])
 
 
-def forsake(connection: sqlite3.Connection, sha256s: Iterable[str], now: int) -> None:
+def forsake(tx: Tx, sha256s: Iterable[str], now: int) -> None:
     """A ref has dropped these bytes for good: delete what was derived from them, and the bytes once they are unused."""
     let_go = tuple(sha256s)
-    made = forget_bytes(connection, let_go)
-    note_deletion(connection, dict.fromkeys((*let_go, *made)), now)
+    made = forget_bytes(tx, let_go)
+    note_deletion(tx, dict.fromkeys((*let_go, *made)), now)
 
 
-def forsaken(connection: sqlite3.Connection, after: str, limit: int) -> tuple[str, ...]:
+def forsaken(tx: Tx, after: str, limit: int) -> tuple[str, ...]:
     """The next of the bytes that lost a use, after a name."""
-    rows = connection.execute("SELECT sha256 FROM blobs_forsaken WHERE sha256 > ? LIMIT ?", (after, limit))
+    rows = tx.execute("SELECT sha256 FROM blobs_forsaken WHERE sha256 > ? LIMIT ?", (after, limit))
     return tuple(row["sha256"] for row in rows)
 
 
 def purge(
-    connection: sqlite3.Connection, names: Sequence[str], keep: Container[str], arrives: Callable[[str], bool], now: int
+    tx: Tx, names: Sequence[str], keep: Container[str], arrives: Callable[[str], bool], now: int
 ) -> tuple[str, ...]:
     """Delete the rows of those of these bytes that are unused. Those just arriving, or in `keep`, are checked later.
 
@@ -54,10 +53,10 @@ def purge(
     """
     gone = []
     for name in names:
-        row = connection.execute(
+        row = tx.execute(
             "SELECT f.since, b.kept FROM blobs_forsaken f LEFT JOIN blobs b USING (sha256) WHERE sha256 = ?", (name,)
         ).fetchone()
-        owners = connection.execute("SELECT owner FROM blob_uses WHERE sha256 = ?", (name,)).fetchall()
+        owners = tx.execute("SELECT owner FROM blob_uses WHERE sha256 = ?", (name,)).fetchall()
         if row is None or (owners and all(owner[0].startswith("parcel:") for owner in owners)):
             continue  # bytes of a parcel are deleted after its delivery
         # Kept again since then, they are about to be used for something else; if not, they go like all unused bytes.
@@ -65,65 +64,64 @@ def purge(
         if not needed and (arrives(name) or (name in keep and now - row["since"] < GRACE)):
             continue
         if needed:
-            connection.execute("DELETE FROM blobs_forsaken WHERE sha256 = ?", (name,))
+            tx.execute("DELETE FROM blobs_forsaken WHERE sha256 = ?", (name,))
         else:
-            connection.execute("DELETE FROM blobs WHERE sha256 = ?", (name,))
+            tx.execute("DELETE FROM blobs WHERE sha256 = ?", (name,))
             gone.append(name)
     return tuple(gone)
 
 
-def note_deletion(connection: sqlite3.Connection, sha256s: Iterable[str], now: int) -> None:
+def note_deletion(tx: Tx, sha256s: Iterable[str], now: int) -> None:
     """Note that these files are to be deleted, in the transaction that drops their rows.
 
     A process killed before it deleted them does so after its next start; without the note they would be strays, which
     are kept.
     """
-    connection.executemany(
+    tx.many(
         "INSERT INTO blobs_forsaken VALUES (?1, ?2) ON CONFLICT DO UPDATE SET since = ?2",
         [(sha256, now) for sha256 in sha256s],
     )
 
 
-def files_deleted(connection: sqlite3.Connection, sha256s: Iterable[str]) -> None:
+def files_deleted(tx: Tx, sha256s: Iterable[str]) -> None:
     """Delete the notes of `note_deletion`, except for bytes that were stored again and may have lost that use, too."""
-    connection.executemany(
+    tx.many(
         "DELETE FROM blobs_forsaken WHERE sha256 = ?1 AND NOT EXISTS (SELECT 1 FROM blobs WHERE sha256 = ?1)",
         [(sha256,) for sha256 in sha256s],
     )
 
 
-def count_waiting(connection: sqlite3.Connection) -> int:
+def count_waiting(tx: Tx) -> int:
     """How many withdrawn blobs and copies still exist, except those that a parcel carries."""
     query = (
         "SELECT (SELECT count(*) FROM refs_gone WHERE has_copies = 1) + (SELECT count(*) FROM blobs_forsaken f "
         "WHERE NOT EXISTS (SELECT 1 FROM blob_uses u WHERE u.sha256 = f.sha256))"
     )
-    return int(connection.execute(query).fetchone()[0])
+    return int(tx.execute(query).fetchone()[0])
 
 
-def copied(connection: sqlite3.Connection, limit: int) -> tuple[GoneCopies, ...]:
+def copied(tx: Tx, limit: int) -> tuple[GoneCopies, ...]:
     """Refs whose copies are to be removed, with the conversations whose folders may contain them."""
     ids: dict[int, list[str]] = {}
-    rows = connection.execute("SELECT id, channel FROM refs_gone WHERE has_copies = 1 LIMIT ?", (limit,))
+    rows = tx.execute("SELECT id, channel FROM refs_gone WHERE has_copies = 1 LIMIT ?", (limit,))
     for row in rows:
         ids.setdefault(row["channel"], []).append(row["id"])
     return tuple(
-        GoneCopies(conversations=_conversations(connection, channel), refs=tuple(names))
-        for channel, names in ids.items()
+        GoneCopies(conversations=_conversations(tx, channel), refs=tuple(names)) for channel, names in ids.items()
     )
 
 
-def copies_removed(connection: sqlite3.Connection, ref_ids: Iterable[str]) -> None:
+def copies_removed(tx: Tx, ref_ids: Iterable[str]) -> None:
     """Record that no folder holds copies of these refs."""
-    connection.executemany("UPDATE refs_gone SET has_copies = 0 WHERE id = ?", [(ref_id,) for ref_id in ref_ids])
+    tx.many("UPDATE refs_gone SET has_copies = 0 WHERE id = ?", [(ref_id,) for ref_id in ref_ids])
 
 
-def forget_gone(connection: sqlite3.Connection, before: int) -> None:
+def forget_gone(tx: Tx, before: int) -> None:
     """Delete the records of refs that were withdrawn before a time."""
-    connection.execute("DELETE FROM refs_gone WHERE at < ? AND has_copies = 0", (before,))
+    tx.execute("DELETE FROM refs_gone WHERE at < ? AND has_copies = 0", (before,))
 
 
-def _conversations(connection: sqlite3.Connection, channel: int) -> tuple[ConversationKey, ...]:
-    query = f"SELECT {KEY_COLUMNS} FROM conversations v JOIN channels c ON c.id = v.channel WHERE c.id = ?"  # noqa: S608
-    found = [key_of(row) for row in connection.execute(query, (channel,))]
+def _conversations(tx: Tx, channel: int) -> tuple[ConversationKey, ...]:
+    query = f"SELECT {KEY_COLUMNS} FROM conversations v JOIN channels c ON c.id = v.channel WHERE c.id = ?"
+    found = [key_of(row) for row in tx.execute(query, (channel,))]
     return tuple(dict.fromkeys((*found, *(key.whole_channel for key in found))))

@@ -1,6 +1,5 @@
 """Garbage collection of blobs: unused ones, files without a row, rows without a file, unfinished files."""
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -9,9 +8,8 @@ from functools import partial
 from belino.domain.stored import Strays, Tidied
 from belino.storage import blobs, deletions, eviction, uploads
 from belino.storage.blobs import BlobFolder, on_disk
+from belino.storage.database import Database, Tx, to_micros
 from belino.storage.strays import StraySweep
-from belino.storage.timestamps import to_micros
-from belino.storage.writer import Readers, Writer
 
 FRESH = timedelta(hours=1)
 """A blob younger than this may be waiting for its first use, and a temporary file may still be written to."""
@@ -21,8 +19,7 @@ PREFIXES = tuple(f"{number:02x}" for number in range(256))
 
 
 async def tidy(
-    readers: Readers,
-    writer: Writer,
+    database: Database,
     folder: BlobFolder,
     *,
     now: datetime,
@@ -32,36 +29,34 @@ async def tidy(
 ) -> tuple[Tidied, Strays]:
     """Find all of it, in small steps, and delete it unless this is a dry run; strays are put aside."""
     before = now - FRESH
-    found = await _unused(readers, writer, folder, kept_before=to_micros(before), now=to_micros(now), dry_run=dry_run)
+    found = await _unused(database, folder, kept_before=to_micros(before), now=to_micros(now), dry_run=dry_run)
     sizes, files, lost = dict[str, int](), 0, list[str]()
     for prefix in PREFIXES:
         lying = await on_disk(folder.lying, prefix)
-        known = await readers.read(partial(blobs.known, prefix=prefix))
+        known = await database.read(partial(blobs.known, prefix=prefix))
         files += len(lying)
         sizes |= {name: size for name, size in lying.items() if name not in known and not folder.is_settling(name)}
         lost += [name for name in known if name not in lying]
     found, lost = await _bring_back(folder, lost, found, dry_run=dry_run)
     missing = 0
     if files or found.brought_back or all_strays:
-        found = await _lost(writer, lost, found, now=to_micros(now), dry_run=dry_run)
+        found = await _lost(database, lost, found, now=to_micros(now), dry_run=dry_run)
     else:
         missing = len(lost)  # no file exists at all: the folder is gone, or its disk is not mounted
-    sweep = StraySweep(writer, folder, now=now, open_for=open_for, dry_run=dry_run, all_strays=all_strays)
+    sweep = StraySweep(database, folder, now=now, open_for=open_for, dry_run=dry_run, all_strays=all_strays)
     found, strays = await sweep.run(sizes, files, found)
-    return await _unfinished(readers, folder, before, found, dry_run=dry_run), replace(strays, missing=missing)
+    return await _unfinished(database, folder, before, found, dry_run=dry_run), replace(strays, missing=missing)
 
 
-async def _unused(
-    readers: Readers, writer: Writer, folder: BlobFolder, *, kept_before: int, now: int, dry_run: bool
-) -> Tidied:
+async def _unused(database: Database, folder: BlobFolder, *, kept_before: int, now: int, dry_run: bool) -> Tidied:
     found, past = Tidied(), ""
-    while page := await readers.read(partial(blobs.unused_blobs, kept_before=kept_before, after=past, limit=AT_ONCE)):
+    while page := await database.read(partial(blobs.unused_blobs, kept_before=kept_before, after=past, limit=AT_ONCE)):
         names, past = [name for name, _ in page], page[-1][0]
         if not dry_run:
             forget = partial(_forget_unused, names=names, kept_before=kept_before, now=now)
-            names = list(await writer.write(forget))
+            names = list(await database.write(forget))
             await folder.let_go(names)
-            await writer.write(partial(deletions.files_deleted, sha256s=names))
+            await database.write(partial(deletions.files_deleted, sha256s=names))
         found = replace(
             found,
             unused=found.unused + len(names),
@@ -70,9 +65,9 @@ async def _unused(
     return found
 
 
-def _forget_unused(connection: sqlite3.Connection, names: Sequence[str], kept_before: int, now: int) -> tuple[str, ...]:
-    forgotten = blobs.forget_unused(connection, names, kept_before)
-    deletions.note_deletion(connection, forgotten, now)
+def _forget_unused(tx: Tx, names: Sequence[str], kept_before: int, now: int) -> tuple[str, ...]:
+    forgotten = blobs.forget_unused(tx, names, kept_before)
+    deletions.note_deletion(tx, forgotten, now)
     return forgotten
 
 
@@ -88,20 +83,20 @@ async def _bring_back(
     return replace(found, brought_back=len(aside)), [name for name in missing if name not in aside]
 
 
-async def _lost(writer: Writer, names: Sequence[str], found: Tidied, *, now: int, dry_run: bool) -> Tidied:
+async def _lost(database: Database, names: Sequence[str], found: Tidied, *, now: int, dry_run: bool) -> Tidied:
     """Record missing blobs. A file is written before its row and deleted after it, so we did not cause this."""
     if dry_run:
         return replace(found, lost=len(names))
     for first in range(0, len(names), AT_ONCE):
-        went = await writer.write(partial(eviction.lose, names=names[first : first + AT_ONCE], now=now))
+        went = await database.write(partial(eviction.lose, names=names[first : first + AT_ONCE], now=now))
         found = replace(found, lost=found.lost + len(went))
     return found
 
 
 async def _unfinished(
-    readers: Readers, folder: BlobFolder, before: datetime, found: Tidied, *, dry_run: bool
+    database: Database, folder: BlobFolder, before: datetime, found: Tidied, *, dry_run: bool
 ) -> Tidied:
-    arriving = await readers.read(uploads.unfinished_uploads)
+    arriving = await database.read(uploads.unfinished_uploads)
     keep = {uploads.file_of(folder.temporary, upload_id).name for upload_id in arriving}
     stale = await on_disk(lambda: folder.unfinished(before.timestamp(), keep=keep))
     if not dry_run:

@@ -1,5 +1,6 @@
 """Home: the state folder and its paths, readable by its owner only."""
 
+import fcntl
 import hashlib
 import os
 import re
@@ -9,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from belino.domain.errors import StoreError, StoreFull
+from belino.domain.errors import StoreError, StoreFull, StoreInUse
 from belino.domain.message import ConversationKey
 
 FOLDER_NAME_BYTES = 80
@@ -106,6 +107,21 @@ class Home:
                 os.fsync(file.fileno())
         except OSError as error:
             raise StoreFull(f"the state folder takes no writes: {error.strerror}") from error
+
+
+def lock_folder(home: Home) -> int:
+    """A descriptor that holds the lock until it is closed. The kernel releases it when the process ends."""
+    lock = os.open(home.lock_file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.fchmod(lock, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(lock, 20).decode("ascii", "replace").strip() or "unknown"
+        os.close(lock)
+        raise StoreInUse(f"the state folder {home.path} is in use by another gateway (process {holder})") from None
+    os.ftruncate(lock, 0)
+    os.write(lock, f"{os.getpid()}\n".encode())
+    return lock
 
 
 def folder_name(conversation: ConversationKey) -> str:

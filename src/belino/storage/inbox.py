@@ -1,6 +1,5 @@
 """Inbox: store arrivals, claim turns and end them."""
 
-import sqlite3
 from dataclasses import astuple
 from typing import NamedTuple
 
@@ -12,8 +11,9 @@ from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.ports import Taken
 from belino.domain.stored import ClaimedTurn, Ready, ScreenedArrival, TurnEnd, Verdict
 from belino.storage.access import count_denied, move_cursor
-from belino.storage.arrivals import count_duplicate
+from belino.storage.arrivals import ArrivalTally, count_duplicate
 from belino.storage.changes import apply_changes, take_change, take_edition
+from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.encryption import Keys
 from belino.storage.messages import MessageRow, by_number, insert_message, quote_row, trace_of
 from belino.storage.outbox import insert_parcels
@@ -32,7 +32,6 @@ from belino.storage.refs import (
 from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, Conversation, RowIds, call_channel, find_place, key_of
 from belino.storage.sessions import end_session_turn
 from belino.storage.threads import adopt_replies, find_root
-from belino.storage.timestamps import from_micros, to_micros
 
 _INSERT_TURN = """
 INSERT INTO turns (id, channel, conversation, number, message, author_id, album, trace, state, reason, attempt,
@@ -52,60 +51,55 @@ class When(NamedTuple):
 
 
 def take_in(
-    connection: sqlite3.Connection,
+    tx: Tx,
     keys: Keys,
-    places: RowIds,
     judged: ScreenedArrival,
     now: int,
     album_wait: int,
 ) -> Taken:
     """Store one arrival, in full or not at all."""
     arrival, verdict = judged.arrival, judged.verdict
-    places.arrivals.add(arrival.conversation)
+    tx.memo(ArrivalTally).add(arrival.conversation)
     when = When(now=now, ready=now if judged.ready is None else to_micros(judged.ready), album_wait=album_wait)
     if judged.cursor is not None:
-        move_cursor(connection, arrival.conversation.platform, arrival.conversation.account, judged.cursor)
+        move_cursor(tx, arrival.conversation.platform, arrival.conversation.account, judged.cursor)
         failpoint("store.take_in.cursor")
     if verdict.standing is Standing.DENIED:
-        count_denied(connection, arrival.conversation, verdict.reason)
+        count_denied(tx, arrival.conversation, verdict.reason)
         return Taken(outcome=MessageOutcome.DENIED, reason=verdict.reason)
     if isinstance(arrival, Message):
-        return _take_message(connection, keys, places, arrival, verdict, when)
+        return _take_message(tx, keys, arrival, verdict, when)
     if isinstance(arrival, Unsupported):
-        return _take_unsupported(connection, places, arrival, verdict, when)
-    return take_change(connection, keys, places, arrival, when.now)
+        return _take_unsupported(tx, arrival, verdict, when)
+    return take_change(tx, keys, arrival, when.now)
 
 
-def _take_message(
-    connection: sqlite3.Connection, keys: Keys, places: RowIds, message: Message, verdict: Verdict, when: When
-) -> Taken:
-    place = places.conversation(connection, message.conversation, when.now)
-    call_channel(connection, place.channel, message.channel_name, message.chat_type)
-    joined = None if message.album is None else _waiting_album(connection, place, message, when)
-    turn = joined or (places.next_turn(connection) if verdict.answer else None)
+def _take_message(tx: Tx, keys: Keys, message: Message, verdict: Verdict, when: When) -> Taken:
+    place = tx.memo(RowIds).conversation(tx, message.conversation, when.now)
+    call_channel(tx, place.channel, message.channel_name, message.chat_type)
+    joined = None if message.album is None else _waiting_album(tx, place, message, when)
+    turn = joined or (tx.memo(RowIds).next_turn(tx) if verdict.answer else None)
     refs = with_ids(keys, message.conversation, message.media) if message.media else ()
-    root = find_root(
-        connection, place.channel.id, message.id, thread=message.conversation.thread, reply_to=message.reply_to
-    )
+    root = find_root(tx, place.channel.id, message.id, thread=message.conversation.thread, reply_to=message.reply_to)
     row = message_row(message, verdict, place, turn, root, when.now)
-    if (inserted := insert_message(connection, row)) is None:
-        take_edition(connection, keys, places, message, row)
-        return _duplicate(connection, row, refs)
+    if (inserted := insert_message(tx, row)) is None:
+        take_edition(tx, keys, message, row)
+        return _duplicate(tx, row, refs)
     if inserted.is_older:
-        refs = refs_of_messages(connection, keys, [inserted.recalled]).get((inserted.recalled, OWN), ())
+        refs = refs_of_messages(tx, keys, [inserted.recalled]).get((inserted.recalled, OWN), ())
     failpoint("store.take_in.row")
     place.channel.seq += 1
     if joined is not None:
         latest = (when.ready, when.album_wait, joined)
-        connection.execute("UPDATE turns SET ready = min(?, max(created + ?, ready)) WHERE id = ?", latest)
+        tx.execute("UPDATE turns SET ready = min(?, max(created + ?, ready)) WHERE id = ?", latest)
     elif turn is not None:
-        _insert_turn(connection, place, row, when.ready)
+        _insert_turn(tx, place, row, when.ready)
     if refs or message.quote is not None or message.forward is not None:
-        insert_all_refs(connection, keys, message, refs, row)
+        insert_all_refs(tx, keys, message, refs, row)
     if inserted.recalled:
-        succeed(connection, inserted.recalled, row.id, unclaimed=row.outcome == MessageOutcome.OBSERVED, now=when.now)
-    adopt_replies(connection, row.channel, message.id, root)
-    apply_changes(connection, keys, row.id, message.id, when.now)
+        succeed(tx, inserted.recalled, row.id, unclaimed=row.outcome == MessageOutcome.OBSERVED, now=when.now)
+    adopt_replies(tx, row.channel, message.id, root)
+    apply_changes(tx, keys, row.id, message.id, when.now)
     return Taken(outcome=MessageOutcome(row.outcome), reason=verdict.reason, trace=row.trace, refs=refs)
 
 
@@ -141,12 +135,10 @@ def message_row(
     )
 
 
-def _take_unsupported(
-    connection: sqlite3.Connection, places: RowIds, arrival: Unsupported, verdict: Verdict, when: When
-) -> Taken:
+def _take_unsupported(tx: Tx, arrival: Unsupported, verdict: Verdict, when: When) -> Taken:
     """Store an unsupported message without text, with a reason that says what it was."""
-    place = places.conversation(connection, arrival.conversation, when.now)
-    call_channel(connection, place.channel, arrival.channel_name, arrival.chat_type)
+    place = tx.memo(RowIds).conversation(tx, arrival.conversation, when.now)
+    call_channel(tx, place.channel, arrival.channel_name, arrival.chat_type)
     number = place.channel.id << SEQ_BITS | place.channel.seq + 1
     row = MessageRow(
         id=number,
@@ -164,29 +156,29 @@ def _take_unsupported(
         outcome=MessageOutcome.UNSUPPORTED,
         reason=arrival.what,
         trace=trace_of(number),
-        turn=places.next_turn(connection) if verdict.answer else None,
-        root=find_root(connection, place.channel.id, arrival.id, thread=arrival.conversation.thread, reply_to=None),
+        turn=tx.memo(RowIds).next_turn(tx) if verdict.answer else None,
+        root=find_root(tx, place.channel.id, arrival.id, thread=arrival.conversation.thread, reply_to=None),
     )
-    if insert_message(connection, row) is None:
-        return _duplicate(connection, row, ())
+    if insert_message(tx, row) is None:
+        return _duplicate(tx, row, ())
     place.channel.seq += 1
     if row.turn is not None:
-        _insert_turn(connection, place, row, when.ready)
+        _insert_turn(tx, place, row, when.ready)
     return Taken(outcome=MessageOutcome.UNSUPPORTED, reason=arrival.what, trace=row.trace)
 
 
-def _duplicate(connection: sqlite3.Connection, row: MessageRow, refs: tuple[MediaRef, ...]) -> Taken:
-    first = connection.execute(
+def _duplicate(tx: Tx, row: MessageRow, refs: tuple[MediaRef, ...]) -> Taken:
+    first = tx.execute(
         "SELECT trace FROM messages WHERE channel = ? AND platform_id = ? AND kind = ?",
         (row.channel, row.platform_id, row.kind),
     ).fetchone()
-    count_duplicate(connection, row.channel)
+    count_duplicate(tx, row.channel)
     return Taken(outcome=MessageOutcome.DUPLICATE, reason="taken in before", trace=first["trace"], refs=refs)
 
 
-def _insert_turn(connection: sqlite3.Connection, place: Conversation, row: MessageRow, ready: int) -> None:
+def _insert_turn(tx: Tx, place: Conversation, row: MessageRow, ready: int) -> None:
     place.turns += 1
-    connection.execute(
+    tx.execute(
         _INSERT_TURN,
         (
             row.turn,
@@ -203,13 +195,13 @@ def _insert_turn(connection: sqlite3.Connection, place: Conversation, row: Messa
     )
 
 
-def _waiting_album(connection: sqlite3.Connection, place: Conversation, message: Message, when: When) -> int | None:
+def _waiting_album(tx: Tx, place: Conversation, message: Message, when: When) -> int | None:
     """The turn that waits for more of this author's album.
 
     Whether the item itself addresses the agent does not matter: in a group only the first carries the mention. After a
     restart it may wait past `album_wait`, for items that could not come before.
     """
-    row = connection.execute(
+    row = tx.execute(
         "SELECT id FROM turns WHERE state = 'waiting' AND conversation = ? AND album = ? AND author_id = ? "
         "AND max(created + ?, ready) >= ? ORDER BY id DESC LIMIT 1",
         (place.id, message.album, message.author.id, when.album_wait, when.now),
@@ -217,9 +209,7 @@ def _waiting_album(connection: sqlite3.Connection, place: Conversation, message:
     return None if row is None else int(row["id"])
 
 
-def insert_all_refs(
-    connection: sqlite3.Connection, keys: Keys, message: Message, refs: tuple[MediaRef, ...], row: MessageRow
-) -> None:
+def insert_all_refs(tx: Tx, keys: Keys, message: Message, refs: tuple[MediaRef, ...], row: MessageRow) -> None:
     for role, quote in ((OWN, None), (QUOTED, message.quote), (FORWARDED, message.forward)):
         if quote is None and role != OWN:
             continue
@@ -233,13 +223,13 @@ def insert_all_refs(
             unclaimed=row.outcome == MessageOutcome.OBSERVED and quote is None,
         )
         media = refs if quote is None else with_ids(keys, message.conversation, quote.media)
-        insert_refs(connection, keys, media, bearer, role)
+        insert_refs(tx, keys, media, bearer, role)
 
 
-def ready_turns(connection: sqlite3.Connection) -> tuple[Ready, ...]:
+def ready_turns(tx: Tx) -> tuple[Ready, ...]:
     """Every conversation with a waiting turn, and when its first one may start; the likeliest to crash come last."""
-    rows = connection.execute(
-        f"SELECT {KEY_COLUMNS}, t.ready, t.suspect FROM (SELECT min(id) AS first FROM turns "  # noqa: S608
+    rows = tx.execute(
+        f"SELECT {KEY_COLUMNS}, t.ready, t.suspect FROM (SELECT min(id) AS first FROM turns "
         "WHERE state = 'waiting' GROUP BY conversation) f JOIN turns t ON t.id = f.first "
         "JOIN conversations v ON v.id = t.conversation JOIN channels c ON c.id = t.channel "
         "ORDER BY t.interruptions, t.ready, t.id"
@@ -249,25 +239,25 @@ def ready_turns(connection: sqlite3.Connection) -> tuple[Ready, ...]:
     )
 
 
-def waiting_turns(connection: sqlite3.Connection) -> int:
+def waiting_turns(tx: Tx) -> int:
     """The number of waiting turns."""
-    return int(connection.execute("SELECT count(*) FROM turns WHERE state = 'waiting'").fetchone()[0])
+    return int(tx.execute("SELECT count(*) FROM turns WHERE state = 'waiting'").fetchone()[0])
 
 
 def claim_turn(
-    connection: sqlite3.Connection, keys: Keys, conversation: ConversationKey, now: int, *, alone: bool
+    tx: Tx, keys: Keys, conversation: ConversationKey, now: int, *, alone: bool
 ) -> ClaimedTurn | Ready | None:
     """Claim the conversation's oldest waiting turn; None while another runs, which keeps the order.
 
     A turn that must run alone keeps waiting unless the caller runs nothing else.
     """
-    place = find_place(connection, conversation)
+    place = find_place(tx, conversation)
     if place is None:
         return None
     open_turns = "SELECT * FROM turns WHERE state = ? AND conversation = ? ORDER BY id LIMIT 1"
-    if connection.execute(open_turns, ("running", place.conversation)).fetchone() is not None:
+    if tx.execute(open_turns, ("running", place.conversation)).fetchone() is not None:
         return None
-    turn = connection.execute(open_turns, ("waiting", place.conversation)).fetchone()
+    turn = tx.execute(open_turns, ("waiting", place.conversation)).fetchone()
     if turn is None:
         return None
     # A turn from the future is not waited for: the clock was set back.
@@ -275,11 +265,9 @@ def claim_turn(
     if early or (turn["suspect"] and not alone):
         at = from_micros(turn["ready"] if early else now)
         return Ready(conversation=conversation, at=at, alone=bool(turn["suspect"]))
-    connection.execute(
-        "UPDATE turns SET state = 'running', attempt = attempt + 1, started = ? WHERE id = ?", (now, turn["id"])
-    )
-    (kind,) = connection.execute("SELECT chat_type FROM channels WHERE id = ?", (place.channel,)).fetchone()
-    messages = by_number(connection, keys, messages_of_turn(connection, turn))
+    tx.execute("UPDATE turns SET state = 'running', attempt = attempt + 1, started = ? WHERE id = ?", (now, turn["id"]))
+    (kind,) = tx.execute("SELECT chat_type FROM channels WHERE id = ?", (place.channel,)).fetchone()
+    messages = by_number(tx, keys, messages_of_turn(tx, turn))
     return ClaimedTurn(
         id=turn["id"],
         conversation=conversation,
@@ -294,41 +282,39 @@ def claim_turn(
     )
 
 
-def messages_of_turn(connection: sqlite3.Connection, turn: sqlite3.Row) -> list[int]:
+def messages_of_turn(tx: Tx, turn: TableRow) -> list[int]:
     """Row ids of the messages a turn answers."""
-    joined = connection.execute(
+    joined = tx.execute(
         "SELECT id FROM messages WHERE turn = ? AND album IS NOT NULL AND turn IS NOT NULL", (turn["id"],)
     )
     return sorted({turn["message"], *(row["id"] for row in joined)})
 
 
-def finish_turn(connection: sqlite3.Connection, places: RowIds, turn_id: int, end: TurnEnd, now: int) -> None:
+def finish_turn(tx: Tx, turn_id: int, end: TurnEnd, now: int) -> None:
     """End a running turn, with all consequences."""
     if end.state not in _ENDS:
         raise StoreError(f"a turn cannot end as {end.state}")
-    turn = _running(connection, turn_id)
-    connection.execute(
+    turn = _running(tx, turn_id)
+    tx.execute(
         "UPDATE turns SET state = ?, reason = ?, ended = ?, input_tokens = ?, output_tokens = ?, cost = ?, model = ? "
         "WHERE id = ?",
         (end.state, end.reason, now, *astuple(end.usage), turn_id),
     )
     failpoint("store.finish.changed")
-    insert_parcels(connection, places, turn, end.parcels, now)
-    end_session_turn(connection, turn["conversation"], end)
+    insert_parcels(tx, turn, end.parcels, now)
+    end_session_turn(tx, turn["conversation"], end)
     if end.state is TurnState.ANSWERED:
-        claim_refs(connection, turn)
+        claim_refs(tx, turn)
 
 
-def release_turn(connection: sqlite3.Connection, turn_id: int) -> None:
+def release_turn(tx: Tx, turn_id: int) -> None:
     """Return a running turn to the queue, as if it had not been claimed."""
-    _running(connection, turn_id)
-    connection.execute(
-        "UPDATE turns SET state = 'waiting', attempt = attempt - 1, started = NULL WHERE id = ?", (turn_id,)
-    )
+    _running(tx, turn_id)
+    tx.execute("UPDATE turns SET state = 'waiting', attempt = attempt - 1, started = NULL WHERE id = ?", (turn_id,))
 
 
-def _running(connection: sqlite3.Connection, turn_id: int) -> sqlite3.Row:
-    turn: sqlite3.Row | None = connection.execute("SELECT * FROM turns WHERE id = ?", (turn_id,)).fetchone()
+def _running(tx: Tx, turn_id: int) -> TableRow:
+    turn: TableRow | None = tx.execute("SELECT * FROM turns WHERE id = ?", (turn_id,)).fetchone()
     if turn is None or turn["state"] != TurnState.RUNNING:
         raise StoreError(f"turn {turn_id} is not running")
     return turn

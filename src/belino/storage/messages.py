@@ -1,6 +1,5 @@
 """Messages: inserted once, updated in place, read back as values with their media and reactions."""
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -13,10 +12,10 @@ from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.stored import StoredMessage
 from belino.domain.turn import Usage
 from belino.storage.arrivals import count_forgotten
+from belino.storage.database import TableRow, Tx, from_micros, maybe_from_micros
 from belino.storage.encryption import Keys
 from belino.storage.refs import FORWARDED, OWN, QUOTED, make_author, refs_of_messages
 from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, SEQ_MASK, find_channel, find_place, key_of
-from belino.storage.timestamps import from_micros, maybe_from_micros
 
 _INSERT = """
 INSERT INTO messages (id, channel, conversation, kind, platform_id, author_id, author_name, author_marks,
@@ -34,7 +33,7 @@ SELECT m.id, m.platform_id, m.author_id, m.author_name, m.author_marks, m.sent, 
     t.state AS turn_state, t.reason AS turn_reason, m.channel, m.conversation, {KEY_COLUMNS}
 FROM messages m JOIN conversations v ON v.id = m.conversation JOIN channels c ON c.id = m.channel
 LEFT JOIN turns t ON t.id = m.turn
-"""  # noqa: S608  only our own words are put together
+"""
 _ID, _NAME, _AUTHOR, _CHANNEL, _CONVERSATION = 0, 1, slice(2, 5), 21, 22
 _STANDINGS = {standing.value: standing for standing in Standing}
 _ENDS = {outcome.value: outcome for outcome in MessageOutcome}
@@ -83,30 +82,30 @@ class Inserted(NamedTuple):
     """Whether that copy has later edits: then the message gets the copy's text."""
 
 
-def insert_message(connection: sqlite3.Connection, row: MessageRow) -> Inserted | None:
+def insert_message(tx: Tx, row: MessageRow) -> Inserted | None:
     """None if the channel has this platform id of this kind already; an imported copy is replaced."""
-    if connection.execute(_INSERT, row).rowcount == 1:
+    if tx.execute(_INSERT, row).rowcount == 1:
         return Inserted()
-    if row.outcome == MessageOutcome.RECALLED or (recalled := _give_way(connection, row)) is None:
+    if row.outcome == MessageOutcome.RECALLED or (recalled := _give_way(tx, row)) is None:
         return None
     is_older = (recalled["edited"] or 0) > (row.edited or 0)
     if is_older:
         row = row._replace(text=recalled["text"], edited=recalled["edited"])
-    connection.execute(_INSERT, row)
+    tx.execute(_INSERT, row)
     return Inserted(recalled["id"], is_older)
 
 
-def _give_way(connection: sqlite3.Connection, row: MessageRow) -> sqlite3.Row | None:
+def _give_way(tx: Tx, row: MessageRow) -> TableRow | None:
     """Delete the imported copy of a message that arrives live; None if it had arrived live, or is deleted."""
-    recalled: sqlite3.Row | None = connection.execute(
+    recalled: TableRow | None = tx.execute(
         "SELECT id, text, edited FROM messages WHERE channel = ? AND platform_id = ? AND kind = ? AND outcome = ? "
         "AND deleted IS NULL",
         (row.channel, row.platform_id, row.kind, MessageOutcome.RECALLED),
     ).fetchone()
     if recalled is None:
         return None
-    connection.execute("DELETE FROM messages WHERE id = ?", (recalled["id"],))
-    count_forgotten(connection, row.channel, 1)
+    tx.execute("DELETE FROM messages WHERE id = ?", (recalled["id"],))
+    count_forgotten(tx, row.channel, 1)
     return recalled
 
 
@@ -126,7 +125,7 @@ def quote_row(quote: Quote | None) -> bytes | None:
 
 
 def history(
-    connection: sqlite3.Connection,
+    tx: Tx,
     keys: Keys,
     conversation: ConversationKey,
     *,
@@ -135,49 +134,47 @@ def history(
     limit: int,
 ) -> tuple[StoredMessage, ...]:
     """Oldest to newest: the newest (before a seq), or the first after a seq."""
-    place = find_place(connection, conversation)
+    place = find_place(tx, conversation)
     if place is None:
         return ()
     first = place.channel << SEQ_BITS
     lowest = first + min(max(after or 0, 0), SEQ_MASK)
     highest = first + min(max(SEQ_MASK if before is None else before, 0), SEQ_MASK)
     order = "DESC" if after is None else "ASC"
-    rows = connection.execute(
+    rows = tx.execute(
         f"{SELECT} WHERE m.channel = ? AND m.conversation = ? AND m.id > ? AND m.id < ? ORDER BY m.id {order} LIMIT ?",
         (place.channel, place.conversation, lowest, highest, limit),
     ).fetchall()
-    return load(connection, keys, rows if after is not None else rows[::-1])
+    return load(tx, keys, rows if after is not None else rows[::-1])
 
 
-def messages(
-    connection: sqlite3.Connection, keys: Keys, channel: ConversationKey, ids: Sequence[str]
-) -> tuple[StoredMessage, ...]:
+def messages(tx: Tx, keys: Keys, channel: ConversationKey, ids: Sequence[str]) -> tuple[StoredMessage, ...]:
     """Those of these platform ids that this channel has, any thread, oldest first."""
-    number = find_channel(connection, channel)
+    number = find_channel(tx, channel)
     if number is None or not ids:
         return ()
-    rows = connection.execute(
+    rows = tx.execute(
         f"{SELECT} WHERE m.channel = ? AND m.platform_id IN ({','.join('?' * len(ids))}) ORDER BY m.id",
         (number, *ids),
     ).fetchall()
-    return load(connection, keys, rows)
+    return load(tx, keys, rows)
 
 
-def find_messages(connection: sqlite3.Connection, keys: Keys, name: str) -> tuple[StoredMessage, ...]:
+def find_messages(tx: Tx, keys: Keys, name: str) -> tuple[StoredMessage, ...]:
     """Messages by trace or platform id. A trace names its first message."""
     begun = _number_of_trace(name)
-    rows = connection.execute(
-        f"{SELECT} WHERE m.id = ? AND m.trace = ? UNION ALL {SELECT} WHERE m.id IN "  # noqa: S608
+    rows = tx.execute(
+        f"{SELECT} WHERE m.id = ? AND m.trace = ? UNION ALL {SELECT} WHERE m.id IN "
         "(SELECT x.id FROM channels k CROSS JOIN messages x ON x.channel = k.id AND x.platform_id = ?) LIMIT ?",
         (begun, name, name, NAMED_AT_MOST),
     ).fetchall()
-    return load(connection, keys, rows)
+    return load(tx, keys, rows)
 
 
-def by_number(connection: sqlite3.Connection, keys: Keys, numbers: Sequence[int]) -> tuple[StoredMessage, ...]:
+def by_number(tx: Tx, keys: Keys, numbers: Sequence[int]) -> tuple[StoredMessage, ...]:
     """Messages by row id, oldest first."""
-    rows = connection.execute(f"{SELECT} WHERE m.id IN ({','.join('?' * len(numbers))}) ORDER BY m.id", tuple(numbers))
-    return load(connection, keys, rows.fetchall())
+    rows = tx.execute(f"{SELECT} WHERE m.id IN ({','.join('?' * len(numbers))}) ORDER BY m.id", tuple(numbers))
+    return load(tx, keys, rows.fetchall())
 
 
 def trace_of(number: int) -> str:
@@ -193,12 +190,12 @@ def _number_of_trace(name: str) -> int | None:
     return number if 0 <= number < 1 << 63 else None
 
 
-def load(connection: sqlite3.Connection, keys: Keys, rows: Sequence[sqlite3.Row]) -> tuple[StoredMessage, ...]:
+def load(tx: Tx, keys: Keys, rows: Sequence[TableRow]) -> tuple[StoredMessage, ...]:
     """Rows of `SELECT` as values."""
     if not rows:
         return ()
-    media = refs_of_messages(connection, keys, [row[_ID] for row in rows])
-    reactions = _reactions(connection, rows)
+    media = refs_of_messages(tx, keys, [row[_ID] for row in rows])
+    reactions = _reactions(tx, rows)
     places = {row[_CONVERSATION]: row for row in rows}
     conversations = {number: key_of(row) for number, row in places.items()}
     authors = {said_by: make_author(*said_by) for said_by in {row[_AUTHOR] for row in rows}}
@@ -214,14 +211,12 @@ def load(connection: sqlite3.Connection, keys: Keys, rows: Sequence[sqlite3.Row]
     )
 
 
-def _reactions(
-    connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]
-) -> Mapping[tuple[int, str], tuple[tuple[str, int], ...]]:
+def _reactions(tx: Tx, rows: Sequence[TableRow]) -> Mapping[tuple[int, str], tuple[tuple[str, int], ...]]:
     found: dict[tuple[int, str], tuple[tuple[str, int], ...]] = {}
     for channel in {row[_CHANNEL] for row in rows}:
         ids = [row[_NAME] for row in rows if row[_CHANNEL] == channel]
-        counted = connection.execute(
-            "SELECT message_id, emoji, count(*) AS people FROM reactions WHERE channel = ? AND added = 1 "  # noqa: S608
+        counted = tx.execute(
+            "SELECT message_id, emoji, count(*) AS people FROM reactions WHERE channel = ? AND added = 1 "
             f"AND message_id IN ({','.join('?' * len(ids))}) GROUP BY message_id, emoji ORDER BY min(at), emoji",
             (channel, *ids),
         )
@@ -232,7 +227,7 @@ def _reactions(
 
 
 def _message(
-    row: sqlite3.Row,
+    row: TableRow,
     conversation: ConversationKey,
     author: Author,
     media: Mapping[tuple[int, str], tuple[MediaRef, ...]],
@@ -278,10 +273,10 @@ def _quote(stored: bytes | None, media: tuple[MediaRef, ...]) -> Quote | None:
     )
 
 
-def spent(connection: sqlite3.Connection, channel: ConversationKey, message_id: str) -> Usage | None:
+def spent(tx: Tx, channel: ConversationKey, message_id: str) -> Usage | None:
     """What the turn cost that ended with this message of our agent."""
-    number = find_channel(connection, channel)
-    turn = connection.execute(
+    number = find_channel(tx, channel)
+    turn = tx.execute(
         "SELECT t.input_tokens, t.output_tokens, t.cost, t.model FROM parcels p JOIN turns t ON t.id = p.turn "
         "WHERE p.channel = ? AND p.message_id = ? AND p.id = (SELECT max(l.id) FROM parcels l WHERE l.turn = t.id)",
         (number, message_id),

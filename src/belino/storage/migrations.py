@@ -1,10 +1,5 @@
 """Migrations: the schema, as an append-only list of steps."""
 
-import sqlite3
-
-from belino.domain.errors import StoreTooNew
-from belino.domain.failpoints import failpoint
-
 # messages.id is channel << 40
 # seq: a channel's messages are stored together, in order.
 M001_THE_HOUSE_STANDS = """
@@ -300,23 +295,3 @@ STEPS = (
     M014_ARRIVAL_COUNTERS,
     M015_UPLOAD_LIMITS,
 )
-
-
-def migrate(connection: sqlite3.Connection, steps: tuple[str, ...] = STEPS) -> None:
-    """Migrate a database to this program's version; each step is atomic."""
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > len(steps):
-        raise StoreTooNew(
-            f"the database is of version {version} and this belino knows version {len(steps)}; "
-            "use the newer belino that wrote it, or another state folder"
-        )
-    for number in range(version, len(steps)):
-        # executescript commits an open transaction first, so the script has its own.
-        failpoint("migrate.step.before")
-        try:
-            connection.executescript(f"BEGIN IMMEDIATE;\n{steps[number]}\nPRAGMA user_version = {number + 1};\nCOMMIT;")
-        except sqlite3.Error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        failpoint("migrate.step.after")

@@ -1,6 +1,5 @@
 """Outbox: parcels are added when a turn ends, and become messages once their receipt has come."""
 
-import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
@@ -17,12 +16,12 @@ from belino.domain.reply import DRAFT_OF, OutgoingFile, Parcel, ParcelKind, Parc
 from belino.domain.stored import ParcelFile, ParcelRecord, StoredMessage
 from belino.storage.arrivals import count_duplicate
 from belino.storage.changes import apply_changes
+from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.encryption import Keys
 from belino.storage.messages import MessageRow, by_number, insert_message
 from belino.storage.refs import RefOwner, insert_refs, marks_of, succeed, with_ids
 from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, RowIds, find_channel, find_place, key_of
 from belino.storage.threads import adopt_replies, find_root
-from belino.storage.timestamps import from_micros, to_micros
 
 OpenFile = Callable[[str, str, str, int], OutgoingFile]
 """(sha256, name, mime, size) → a held blob as a file to send."""
@@ -30,7 +29,7 @@ OpenFile = Callable[[str, str, str, int], OutgoingFile]
 SELECT = f"""
 SELECT p.*, {KEY_COLUMNS}
 FROM parcels p JOIN conversations v ON v.id = p.conversation JOIN channels c ON c.id = p.channel
-"""  # noqa: S608  only our own words are put together
+"""
 UNASKED = 0
 """The turn of parcels that answer no message and yet are messages of the conversation."""
 CARRIED_AT_MOST = 2_000
@@ -41,14 +40,12 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', 0, '', ?, ?, ?) ON CONFLICT
 """
 
 
-def insert_parcels(
-    connection: sqlite3.Connection, places: RowIds, turn: sqlite3.Row | None, parcels: Sequence[Parcel], now: int
-) -> None:
+def insert_parcels(tx: Tx, turn: TableRow | None, parcels: Sequence[Parcel], now: int) -> None:
     """Put parcels into the outbox, a turn's or the gateway's own; an existing key is left unchanged."""
     for parcel in parcels:
-        place = places.conversation(connection, parcel.conversation, now)
+        place = tx.memo(RowIds).conversation(tx, parcel.conversation, now)
         files = [stored_file(file) for file in parcel.files]
-        connection.execute(
+        tx.execute(
             _INSERT,
             (
                 parcel.key,
@@ -68,38 +65,36 @@ def insert_parcels(
                 now,
             ),
         )
-        take_up_files(connection, parcel.key, files)
+        take_up_files(tx, parcel.key, files)
         if parcel.edits is not None and parcel.edits.startswith(DRAFT_OF):
             # A draft that was never attempted is superseded.
             key = parcel.edits.removeprefix(DRAFT_OF)
-            connection.execute("DELETE FROM parcels WHERE key = ? AND state = 'ready' AND attempts = 0", (key,))
+            tx.execute("DELETE FROM parcels WHERE key = ? AND state = 'ready' AND attempts = 0", (key,))
 
 
-def take_up_files(connection: sqlite3.Connection, key: str, files: Sequence[Sequence[object]]) -> None:
+def take_up_files(tx: Tx, key: str, files: Sequence[Sequence[object]]) -> None:
     """Keep the bytes of a parcel's files for as long as it may be sent."""
     for sha256, *_ in files:
-        connection.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (sha256, f"parcel:{key}"))
+        tx.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (sha256, f"parcel:{key}"))
 
 
-def lay_down_files(connection: sqlite3.Connection, key: str, files: Sequence[Sequence[object]]) -> None:
+def lay_down_files(tx: Tx, key: str, files: Sequence[Sequence[object]]) -> None:
     """Release the bytes of a parcel's files."""
     for sha256, *_ in files:
-        connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (sha256, f"parcel:{key}"))
+        tx.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (sha256, f"parcel:{key}"))
 
 
-def put_parcels(connection: sqlite3.Connection, places: RowIds, parcels: Sequence[Parcel], now: int) -> None:
+def put_parcels(tx: Tx, parcels: Sequence[Parcel], now: int) -> None:
     """Put parcels into the outbox that belong to no turn."""
-    insert_parcels(connection, places, None, parcels, now)
+    insert_parcels(tx, None, parcels, now)
     for parcel in parcels:
-        connection.execute("UPDATE parcels SET turn = ? WHERE key = ? AND turn IS NULL", (UNASKED, parcel.key))
+        tx.execute("UPDATE parcels SET turn = ? WHERE key = ? AND turn IS NULL", (UNASKED, parcel.key))
 
 
-def carried_files(
-    connection: sqlite3.Connection, conversation: ConversationKey
-) -> tuple[tuple[str, ParcelState, str, datetime], ...]:
+def carried_files(tx: Tx, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str, datetime], ...]:
     """Files from the folder `pending` that parcels of a conversation carry, newest first."""
-    place = find_place(connection, conversation)
-    rows = connection.execute(
+    place = find_place(tx, conversation)
+    rows = tx.execute(
         "SELECT files, state, reason, changed FROM parcels WHERE conversation = ? AND files IS NOT NULL "
         "ORDER BY id DESC LIMIT ?",
         (-1 if place is None else place.conversation, CARRIED_AT_MOST),
@@ -114,9 +109,8 @@ def carried_files(
 
 
 def confirm_parcel(
-    connection: sqlite3.Connection,
+    tx: Tx,
     keys: Keys,
-    places: RowIds,
     key: str,
     receipt: Receipt,
     author: Author,
@@ -125,42 +119,42 @@ def confirm_parcel(
     reason: str = "",
 ) -> StoredMessage | None:
     """Mark a parcel as sent, and insert or update its message; confirming it twice has no further effect."""
-    row = parcel_row(connection, key)
+    row = parcel_row(tx, key)
     if row["state"] != ParcelState.SENT:
-        connection.execute(
+        tx.execute(
             "UPDATE parcels SET state = 'sent', dropped = 0, reason = ?, changed = ?, message_id = ? WHERE id = ?",
             (reason, now, receipt.message_id, row["id"]),
         )
-        lay_down_files(connection, key, orjson.loads(row["files"] or b"[]"))
+        lay_down_files(tx, key, orjson.loads(row["files"] or b"[]"))
         if row["kind"] == ParcelKind.EDIT and receipt.message_id != row["edits"]:
-            detach_edit(connection, row, now)  # the platform could not edit the message, and posted a new one
-            row = parcel_row(connection, key)
+            detach_edit(tx, row, now)  # the platform could not edit the message, and posted a new one
+            row = parcel_row(tx, key)
         if row["kind"] == ParcelKind.EDIT:
-            _edit_sent(connection, row, to_micros(receipt.sent))
+            _edit_sent(tx, row, to_micros(receipt.sent))
         elif row["turn"] is not None:
-            _insert_sent(connection, keys, places, row, receipt, author, now)
+            _insert_sent(tx, keys, row, receipt, author, now)
     if row["turn"] is None:
         # A notice to an unpaired sender answers no stored message, and is not part of a conversation.
         return None
     shown = row["message_id"] or receipt.message_id
-    number = connection.execute(
+    number = tx.execute(
         "SELECT id FROM messages WHERE channel = ? AND platform_id = ? AND kind = 'message'", (row["channel"], shown)
     ).fetchone()
-    return None if number is None else by_number(connection, keys, (number["id"],))[0]
+    return None if number is None else by_number(tx, keys, (number["id"],))[0]
 
 
-def detach_edit(connection: sqlite3.Connection, row: sqlite3.Row, now: int) -> None:
+def detach_edit(tx: Tx, row: TableRow, now: int) -> None:
     """Turn an edit of a message that no longer exists into a new message."""
-    connection.execute(
+    tx.execute(
         "UPDATE messages SET text = '', deleted = ? WHERE channel = ? AND platform_id = ? AND kind = 'message' "
         "AND deleted IS NULL",
         (now, row["channel"], row["edits"]),
     )
-    connection.execute("UPDATE parcels SET kind = ?, edits = NULL WHERE id = ?", (ParcelKind.TEXT, row["id"]))
+    tx.execute("UPDATE parcels SET kind = ?, edits = NULL WHERE id = ?", (ParcelKind.TEXT, row["id"]))
 
 
 def parcels(
-    connection: sqlite3.Connection,
+    tx: Tx,
     *,
     limit: int,
     state: ParcelState | None,
@@ -168,11 +162,11 @@ def parcels(
     unsent: bool,
 ) -> tuple[ParcelRecord, ...]:
     """The newest parcels, newest first."""
-    place = None if conversation is None else find_place(connection, conversation)
+    place = None if conversation is None else find_place(tx, conversation)
     if conversation is not None and place is None:
         return ()
     number = None if place is None else place.conversation
-    rows = connection.execute(
+    rows = tx.execute(
         f"{SELECT} WHERE (? IS NULL OR p.state = ?) AND (? IS NULL OR p.conversation = ?) "
         "AND (NOT ? OR (p.state <> 'sent' AND p.dropped = 0)) ORDER BY p.id DESC LIMIT ?",
         (state, state, number, number, unsent, limit),
@@ -180,27 +174,27 @@ def parcels(
     return tuple(parcel_record(row) for row in rows)
 
 
-def parcel(connection: sqlite3.Connection, key: str) -> ParcelRecord | None:
+def parcel(tx: Tx, key: str) -> ParcelRecord | None:
     """One parcel; None if the key is unknown."""
-    row = connection.execute(f"{SELECT} WHERE p.key = ?", (key,)).fetchone()
+    row = tx.execute(f"{SELECT} WHERE p.key = ?", (key,)).fetchone()
     return None if row is None else parcel_record(row)
 
 
-def parcel_of_message(connection: sqlite3.Connection, channel: ConversationKey, message_id: str) -> ParcelRecord | None:
+def parcel_of_message(tx: Tx, channel: ConversationKey, message_id: str) -> ParcelRecord | None:
     """The parcel that made a message of this channel; edits are not considered."""
-    row = connection.execute(
+    row = tx.execute(
         f"{SELECT} WHERE p.channel = ? AND p.message_id = ? AND p.kind <> 'edit' ORDER BY p.id DESC LIMIT 1",
-        (find_channel(connection, channel), message_id),
+        (find_channel(tx, channel), message_id),
     ).fetchone()
     return None if row is None else parcel_record(row)
 
 
-def parcels_of_turn(connection: sqlite3.Connection, turn: int | None) -> tuple[sqlite3.Row, ...]:
+def parcels_of_turn(tx: Tx, turn: int | None) -> tuple[TableRow, ...]:
     """A turn's parcels, in order."""
-    return tuple(connection.execute(f"{SELECT} WHERE p.turn = ? ORDER BY p.id", (turn,)))
+    return tuple(tx.execute(f"{SELECT} WHERE p.turn = ? ORDER BY p.id", (turn,)))
 
 
-def parcel_record(row: sqlite3.Row) -> ParcelRecord:
+def parcel_record(row: TableRow) -> ParcelRecord:
     """A row as a record."""
     return ParcelRecord(
         key=row["key"],
@@ -224,15 +218,15 @@ def parcel_record(row: sqlite3.Row) -> ParcelRecord:
     )
 
 
-def parcel_row(connection: sqlite3.Connection, key: str) -> sqlite3.Row:
+def parcel_row(tx: Tx, key: str) -> TableRow:
     """A parcel's row; StoreError if there is none."""
-    row: sqlite3.Row | None = connection.execute(f"{SELECT} WHERE p.key = ?", (key,)).fetchone()
+    row: TableRow | None = tx.execute(f"{SELECT} WHERE p.key = ?", (key,)).fetchone()
     if row is None:
         raise StoreError(f"there is no parcel {key}")
     return row
 
 
-def parcel_of(row: sqlite3.Row, open_file: OpenFile) -> Parcel:
+def parcel_of(row: TableRow, open_file: OpenFile) -> Parcel:
     """A row as a parcel to send."""
     return Parcel(
         key=row["key"],
@@ -283,8 +277,8 @@ def _told(more: list[dict[str, Any]], name: str) -> Any:
     return more[0].get(name) if more else None
 
 
-def _edit_sent(connection: sqlite3.Connection, row: sqlite3.Row, at: int) -> None:
-    connection.execute(
+def _edit_sent(tx: Tx, row: TableRow, at: int) -> None:
+    tx.execute(
         "UPDATE messages SET text = ?, edited = ? WHERE channel = ? AND platform_id = ? AND kind = 'message' "
         "AND deleted IS NULL",
         (row["plain"] or row["text"], at, row["channel"], row["edits"]),
@@ -292,15 +286,14 @@ def _edit_sent(connection: sqlite3.Connection, row: sqlite3.Row, at: int) -> Non
 
 
 def _insert_sent(
-    connection: sqlite3.Connection,
+    tx: Tx,
     keys: Keys,
-    places: RowIds,
-    parcel: sqlite3.Row,
+    parcel: TableRow,
     receipt: Receipt,
     author: Author,
     now: int,
 ) -> None:
-    place = places.conversation(connection, key_of(parcel), now)
+    place = tx.memo(RowIds).conversation(tx, key_of(parcel), now)
     row = MessageRow(
         id=place.channel.id << SEQ_BITS | place.channel.seq + 1,
         channel=place.channel.id,
@@ -319,34 +312,34 @@ def _insert_sent(
         trace=parcel["trace"],
         reply_to=parcel["reply_to"],
         root=find_root(
-            connection,
+            tx,
             place.channel.id,
             receipt.message_id,
             thread=parcel["thread"] or None,
             reply_to=parcel["reply_to"],
         ),
     )
-    if (inserted := insert_message(connection, row)) is None:
-        _adopt_echo(connection, row)
+    if (inserted := insert_message(tx, row)) is None:
+        _adopt_echo(tx, row)
         return
     place.channel.seq += 1
-    _insert_sent_files(connection, keys, parcel, row, author)
+    _insert_sent_files(tx, keys, parcel, row, author)
     if inserted.recalled:
-        succeed(connection, inserted.recalled, row.id, unclaimed=False, now=now)
-    adopt_replies(connection, row.channel, row.platform_id, row.root)
-    apply_changes(connection, keys, row.id, row.platform_id, now)
+        succeed(tx, inserted.recalled, row.id, unclaimed=False, now=now)
+    adopt_replies(tx, row.channel, row.platform_id, row.root)
+    apply_changes(tx, keys, row.id, row.platform_id, now)
 
 
-def _adopt_echo(connection: sqlite3.Connection, row: MessageRow) -> None:
+def _adopt_echo(tx: Tx, row: MessageRow) -> None:
     """Mark our own message, which the platform reported before its receipt came, as the agent's."""
-    echo = connection.execute(
+    echo = tx.execute(
         "SELECT 1 FROM messages WHERE channel = ? AND platform_id = ? AND kind = 'message' AND turn IS NULL "
         "AND outcome <> ?",
         (row.channel, row.platform_id, row.outcome),
     ).fetchone()
     if echo is not None:
-        count_duplicate(connection, row.channel)  # an arrival until now; from here on a sent message
-    connection.execute(
+        count_duplicate(tx, row.channel)  # an arrival until now; from here on a sent message
+    tx.execute(
         "UPDATE messages SET author_id = ?, author_name = ?, author_marks = ?, standing = ?, outcome = ?, reason = '', "
         "trace = ?, root = coalesce(root, ?) WHERE channel = ? AND platform_id = ? AND kind = 'message' "
         "AND turn IS NULL",
@@ -364,9 +357,7 @@ def _adopt_echo(connection: sqlite3.Connection, row: MessageRow) -> None:
     )
 
 
-def _insert_sent_files(
-    connection: sqlite3.Connection, keys: Keys, parcel: sqlite3.Row, row: MessageRow, author: Author
-) -> None:
+def _insert_sent_files(tx: Tx, keys: Keys, parcel: TableRow, row: MessageRow, author: Author) -> None:
     conversation = key_of(parcel)
     sent = tuple(
         MediaRef(
@@ -397,4 +388,4 @@ def _insert_sent_files(
         stored=row.received,
         unclaimed=False,
     )
-    insert_refs(connection, keys, with_ids(keys, conversation, sent), bearer)
+    insert_refs(tx, keys, with_ids(keys, conversation, sent), bearer)

@@ -1,50 +1,49 @@
 """Outcomes of one message: recorded steps, merged with what the rows show."""
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome, Stage, Step
 from belino.domain.stored import Story
+from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.encryption import Keys
 from belino.storage.messages import by_number
 from belino.storage.outbox import parcel_record, parcels_of_turn
 from belino.storage.refs import refs_of_message
 from belino.storage.row_ids import find_channel
-from belino.storage.timestamps import from_micros, to_micros
 
 _STAGES = {stage: position for position, stage in enumerate(Stage)}
 _CHANGES = {"edit": "edited", "deletion": "deleted", "reaction": "reaction"}
 
 
-def note(connection: sqlite3.Connection, trace: str, steps: Sequence[Step]) -> None:
+def note(tx: Tx, trace: str, steps: Sequence[Step]) -> None:
     """Store steps for `story`."""
-    connection.executemany(
+    tx.many(
         "INSERT INTO steps (trace, at, stage, outcome, reason, subject) VALUES (?, ?, ?, ?, ?, ?)",
         [(trace, to_micros(step.at), step.stage, step.outcome, step.reason, step.subject) for step in steps],
     )
 
 
-def story(connection: sqlite3.Connection, keys: Keys, conversation: ConversationKey, message_id: str) -> Story | None:
+def story(tx: Tx, keys: Keys, conversation: ConversationKey, message_id: str) -> Story | None:
     """The steps of a message of this channel, from arrival to receipt; of an agent's message, from its question."""
-    row = connection.execute(
+    row = tx.execute(
         "SELECT * FROM messages WHERE channel = ? AND platform_id = ? ORDER BY kind LIMIT 1",
-        (find_channel(connection, conversation), message_id),
+        (find_channel(tx, conversation), message_id),
     ).fetchone()
     if row is None:
         return None
-    turn = _turn_of(connection, row)
-    (message,) = by_number(connection, keys, (row["id"],))
-    begun = row if turn is None or row["turn"] is not None else _begun(connection, turn) or row
-    refs = refs_of_message(connection, keys, begun["id"])
-    parcels = parcels_of_turn(connection, None if turn is None else turn["id"])
+    turn = _turn_of(tx, row)
+    (message,) = by_number(tx, keys, (row["id"],))
+    begun = row if turn is None or row["turn"] is not None else _begun(tx, turn) or row
+    refs = refs_of_message(tx, keys, begun["id"])
+    parcels = parcels_of_turn(tx, None if turn is None else turn["id"])
     steps = (
         *_arrival_steps(begun),
-        *_change_steps(connection, row),
+        *_change_steps(tx, row),
         *_turn_steps(turn),
-        *_media_steps(connection, begun["id"]),
-        *_parcel_steps(connection, parcels),
-        *_noted(connection, {begun["trace"], row["trace"], *(() if turn is None else (turn["trace"],))}),
+        *_media_steps(tx, begun["id"]),
+        *_parcel_steps(tx, parcels),
+        *_noted(tx, {begun["trace"], row["trace"], *(() if turn is None else (turn["trace"],))}),
     )
     return Story(
         message=message,
@@ -54,30 +53,30 @@ def story(connection: sqlite3.Connection, keys: Keys, conversation: Conversation
     )
 
 
-def _turn_of(connection: sqlite3.Connection, message: sqlite3.Row) -> sqlite3.Row | None:
+def _turn_of(tx: Tx, message: TableRow) -> TableRow | None:
     """The turn that answers a message, or that produced an agent's message."""
-    turn: sqlite3.Row | None = connection.execute(
+    turn: TableRow | None = tx.execute(
         "SELECT * FROM turns WHERE id = coalesce(?, (SELECT turn FROM parcels WHERE channel = ? AND message_id = ?))",
         (message["turn"], message["channel"], message["platform_id"]),
     ).fetchone()
     return turn
 
 
-def _begun(connection: sqlite3.Connection, turn: sqlite3.Row) -> sqlite3.Row | None:
+def _begun(tx: Tx, turn: TableRow) -> TableRow | None:
     """The first message of a turn; None if it was deleted by age before the rest of its album."""
-    row: sqlite3.Row | None = connection.execute("SELECT * FROM messages WHERE id = ?", (turn["message"],)).fetchone()
+    row: TableRow | None = tx.execute("SELECT * FROM messages WHERE id = ?", (turn["message"],)).fetchone()
     return row
 
 
-def _arrival_steps(message: sqlite3.Row) -> Iterator[Step]:
+def _arrival_steps(message: TableRow) -> Iterator[Step]:
     at = from_micros(message["received"])
     yield Step(at=at, stage=Stage.RECEIVED, outcome=message["kind"])
     yield Step(at=at, stage=Stage.STORED, outcome="stored")
     yield Step(at=at, stage=Stage.GATE, outcome=message["standing"], reason=message["reason"])
 
 
-def _change_steps(connection: sqlite3.Connection, message: sqlite3.Row) -> Iterator[Step]:
-    rows = connection.execute(
+def _change_steps(tx: Tx, message: TableRow) -> Iterator[Step]:
+    rows = tx.execute(
         "SELECT * FROM changes INDEXED BY changes_of_message WHERE channel = ? AND message_id = ? "
         "AND kind <> 'delivery' ORDER BY received",
         (message["channel"], message["platform_id"]),
@@ -87,7 +86,7 @@ def _change_steps(connection: sqlite3.Connection, message: sqlite3.Row) -> Itera
         yield Step(at=from_micros(row["received"]), stage=Stage.STORED, outcome=outcome)
 
 
-def _turn_steps(turn: sqlite3.Row | None) -> Iterator[Step]:
+def _turn_steps(turn: TableRow | None) -> Iterator[Step]:
     if turn is None:
         return
     subject = f"turn {turn['number']}"
@@ -102,9 +101,9 @@ def _turn_steps(turn: sqlite3.Row | None) -> Iterator[Step]:
         yield Step(at=at, stage=Stage.TURN, outcome=turn["state"], reason=turn["reason"], subject=subject)
 
 
-def _media_steps(connection: sqlite3.Connection, message: int) -> Iterator[Step]:
+def _media_steps(tx: Tx, message: int) -> Iterator[Step]:
     """The outcome of each ref at arrival and since."""
-    rows = connection.execute(
+    rows = tx.execute(
         "SELECT r.* FROM message_refs l JOIN refs r ON r.seq = l.ref WHERE l.message = ? ORDER BY l.role, l.position",
         (message,),
     )
@@ -117,7 +116,7 @@ def _media_steps(connection: sqlite3.Connection, message: int) -> Iterator[Step]
             yield Step(at=at, stage=Stage.MEDIA, outcome=row["outcome"], reason=row["reason"], subject=row["id"])
 
 
-def _parcel_steps(connection: sqlite3.Connection, parcels: Iterable[sqlite3.Row]) -> Iterator[Step]:
+def _parcel_steps(tx: Tx, parcels: Iterable[TableRow]) -> Iterator[Step]:
     for row in parcels:
         yield Step(at=from_micros(row["created"]), stage=Stage.REPLY, outcome=row["kind"], subject=row["key"])
         if row["attempts"]:
@@ -129,7 +128,7 @@ def _parcel_steps(connection: sqlite3.Connection, parcels: Iterable[sqlite3.Row]
                 reason=f"{row['reason']} ({tries})" if row["reason"] else tries,
                 subject=row["key"],
             )
-        news = connection.execute(
+        news = tx.execute(
             "SELECT * FROM changes INDEXED BY changes_of_message WHERE channel = ? AND message_id = ? "
             "AND kind = 'delivery' ORDER BY received",
             (row["channel"], row["message_id"]),
@@ -141,9 +140,9 @@ def _parcel_steps(connection: sqlite3.Connection, parcels: Iterable[sqlite3.Row]
             )
 
 
-def _noted(connection: sqlite3.Connection, traces: set[str]) -> Iterator[Step]:
-    rows = connection.execute(
-        f"SELECT * FROM steps WHERE trace IN ({','.join('?' * len(traces))}) ORDER BY id",  # noqa: S608
+def _noted(tx: Tx, traces: set[str]) -> Iterator[Step]:
+    rows = tx.execute(
+        f"SELECT * FROM steps WHERE trace IN ({','.join('?' * len(traces))}) ORDER BY id",
         tuple(traces),
     )
     for row in rows:

@@ -1,15 +1,13 @@
 """Pairing rows: strangers who wrote directly, and those who were approved."""
 
-import sqlite3
 from datetime import timedelta
 
 from belino.domain.message import Author
 from belino.domain.reply import Parcel
 from belino.domain.stored import Pairing
+from belino.storage.database import TableRow, Tx, from_micros, maybe_from_micros
 from belino.storage.encryption import Keys
 from belino.storage.outbox import insert_parcels
-from belino.storage.row_ids import RowIds
-from belino.storage.timestamps import from_micros, maybe_from_micros
 
 LIFETIME = timedelta(minutes=10)
 TRIES = 5
@@ -19,18 +17,16 @@ WAITING_AT_MOST = 3
 _LIFETIME = LIFETIME // timedelta(microseconds=1)
 
 
-def ask(
-    connection: sqlite3.Connection, keys: Keys, places: RowIds, sender: Author, parcel: Parcel, code: str, now: int
-) -> bool:
+def ask(tx: Tx, keys: Keys, sender: Author, parcel: Parcel, code: str, now: int) -> bool:
     """Store a stranger's pairing request together with our answer; False if it is not accepted."""
     where = parcel.conversation
-    _forget_old(connection, now)
-    waiting = connection.execute(
+    _forget_old(tx, now)
+    waiting = tx.execute(
         "SELECT sender_id FROM pairings_asked WHERE platform = ? AND account = ?", (where.platform, where.account)
     ).fetchall()
     if len(waiting) >= WAITING_AT_MOST or sender.id in {row["sender_id"] for row in waiting}:
         return False
-    connection.execute(
+    tx.execute(
         "INSERT INTO pairings_asked VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (
             where.platform,
@@ -43,21 +39,21 @@ def ask(
             TRIES,
         ),
     )
-    insert_parcels(connection, places, None, [parcel], now)
+    insert_parcels(tx, None, [parcel], now)
     return True
 
 
-def is_paired(connection: sqlite3.Connection, platform: str, account: str, sender_id: str) -> bool:
+def is_paired(tx: Tx, platform: str, account: str, sender_id: str) -> bool:
     """Whether a sender may give commands in direct messages of this account."""
-    row = connection.execute(
+    row = tx.execute(
         "SELECT 1 FROM pairings WHERE platform = ? AND account = ? AND sender_id = ?", (platform, account, sender_id)
     ).fetchone()
     return row is not None
 
 
-def pairings(connection: sqlite3.Connection, now: int) -> tuple[Pairing, ...]:
+def pairings(tx: Tx, now: int) -> tuple[Pairing, ...]:
     """Pending and approved pairings, oldest first."""
-    rows = connection.execute(
+    rows = tx.execute(
         "SELECT platform, account, sender_id, name, asked AS at, expires, tries_left FROM pairings_asked "
         "WHERE expires > ? UNION ALL "
         "SELECT platform, account, sender_id, name, since, NULL, 0 FROM pairings ORDER BY at, sender_id",
@@ -66,17 +62,17 @@ def pairings(connection: sqlite3.Connection, now: int) -> tuple[Pairing, ...]:
     return tuple(_pairing(row) for row in rows)
 
 
-def pair(connection: sqlite3.Connection, keys: Keys, code: str, now: int) -> Pairing | None:
+def pair(tx: Tx, keys: Keys, code: str, now: int) -> Pairing | None:
     """Approve the sender of a code; a wrong code uses up one try of every pending code."""
-    row = connection.execute(
+    row = tx.execute(
         "SELECT * FROM pairings_asked WHERE hash = ? AND expires > ? AND tries_left > 0", (keys.pairing_hash(code), now)
     ).fetchone()
     if row is None:
-        connection.execute("UPDATE pairings_asked SET tries_left = max(0, tries_left - 1)")
+        tx.execute("UPDATE pairings_asked SET tries_left = max(0, tries_left - 1)")
         return None
     who = (row["platform"], row["account"], row["sender_id"])
-    connection.execute("DELETE FROM pairings_asked WHERE platform = ? AND account = ? AND sender_id = ?", who)
-    made = connection.execute(
+    tx.execute("DELETE FROM pairings_asked WHERE platform = ? AND account = ? AND sender_id = ?", who)
+    made = tx.execute(
         "INSERT INTO pairings VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET since = excluded.since "
         "RETURNING platform, account, sender_id, name, since AS at, NULL AS expires, 0 AS tries_left",
         (*who, row["name"], now),
@@ -84,13 +80,11 @@ def pair(connection: sqlite3.Connection, keys: Keys, code: str, now: int) -> Pai
     return _pairing(made)
 
 
-def unpair(connection: sqlite3.Connection, platform: str, account: str, sender_id: str, now: int) -> bool:
+def unpair(tx: Tx, platform: str, account: str, sender_id: str, now: int) -> bool:
     """Revoke a pairing. A pending one stays until its code expires, so that no second code is sent."""
     who = (platform, account, sender_id)
-    taken = connection.execute(
-        "DELETE FROM pairings WHERE platform = ? AND account = ? AND sender_id = ?", who
-    ).rowcount
-    spent = connection.execute(
+    taken = tx.execute("DELETE FROM pairings WHERE platform = ? AND account = ? AND sender_id = ?", who).rowcount
+    spent = tx.execute(
         "UPDATE pairings_asked SET tries_left = 0 "
         "WHERE platform = ? AND account = ? AND sender_id = ? AND expires > ? AND tries_left > 0",
         (*who, now),
@@ -98,16 +92,16 @@ def unpair(connection: sqlite3.Connection, platform: str, account: str, sender_i
     return bool(taken or spent)
 
 
-def _forget_old(connection: sqlite3.Connection, now: int) -> None:
+def _forget_old(tx: Tx, now: int) -> None:
     """Delete expired requests, with the sender's name and the message that was sent."""
-    connection.execute("DELETE FROM pairings_asked WHERE expires <= ?", (now,))
-    connection.execute(
+    tx.execute("DELETE FROM pairings_asked WHERE expires <= ?", (now,))
+    tx.execute(
         "DELETE FROM parcels WHERE turn IS NULL AND created <= ? AND state NOT IN ('ready', 'sending')",
         (now - _LIFETIME,),
     )
 
 
-def _pairing(row: sqlite3.Row) -> Pairing:
+def _pairing(row: TableRow) -> Pairing:
     return Pairing(
         platform=row["platform"],
         account=row["account"],

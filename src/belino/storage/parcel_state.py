@@ -1,6 +1,5 @@
 """Parcel state: claims, leases and outcomes of parcels that are being sent."""
 
-import sqlite3
 from collections.abc import Sequence
 
 import orjson
@@ -10,6 +9,7 @@ from belino.domain.errors import StoreError
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.reply import Parcel, ParcelState
 from belino.domain.stored import ClaimedParcel, ParcelRecord, Ready, Requester
+from belino.storage.database import TableRow, Tx, from_micros
 from belino.storage.drafts import settled
 from belino.storage.outbox import (
     SELECT,
@@ -24,8 +24,7 @@ from belino.storage.outbox import (
     take_up_files,
 )
 from belino.storage.refs import author_of
-from belino.storage.row_ids import KEY_COLUMNS, RowIds, find_place, key_of
-from belino.storage.timestamps import from_micros
+from belino.storage.row_ids import KEY_COLUMNS, find_place, key_of
 
 ON_THEIR_WAY = "('ready', 'sending')"
 PASSED_AFTER = 60_000_000
@@ -33,10 +32,10 @@ PASSED_AFTER = 60_000_000
 DROPPED = "dropped by a person"
 
 
-def ready_parcels(connection: sqlite3.Connection) -> tuple[Ready, ...]:
+def ready_parcels(tx: Tx) -> tuple[Ready, ...]:
     """Every conversation with a parcel to send, and when the first of them is ready."""
-    rows = connection.execute(
-        f"SELECT min(p.ready) AS first, {KEY_COLUMNS} FROM parcels p "  # noqa: S608
+    rows = tx.execute(
+        f"SELECT min(p.ready) AS first, {KEY_COLUMNS} FROM parcels p "
         "JOIN conversations v ON v.id = p.conversation JOIN channels c ON c.id = p.channel "
         f"WHERE p.state IN {ON_THEIR_WAY} GROUP BY p.conversation ORDER BY first, min(p.id)"
     )
@@ -44,14 +43,14 @@ def ready_parcels(connection: sqlite3.Connection) -> tuple[Ready, ...]:
 
 
 def claim_parcel(
-    connection: sqlite3.Connection, conversation: ConversationKey, now: int, owner: str, open_file: OpenFile
+    tx: Tx, conversation: ConversationKey, now: int, owner: str, open_file: OpenFile
 ) -> ClaimedParcel | Ready | None:
     """Claim the next parcel. One in state `sending` is claimed again: its sender is gone."""
-    place = find_place(connection, conversation)
+    place = find_place(tx, conversation)
     if place is None:
         return None
-    lease = connection.execute("SELECT * FROM leases WHERE conversation = ?", (place.conversation,)).fetchone()
-    row = _next(connection, place.conversation, now)
+    lease = tx.execute("SELECT * FROM leases WHERE conversation = ?", (place.conversation,)).fetchone()
+    row = _next(tx, place.conversation, now)
     if row is None:
         return None
     at = row if isinstance(row, int) else now
@@ -59,11 +58,11 @@ def claim_parcel(
         at = max(at, lease["patience"], lease["until"] if lease["owner"] not in ("", owner) else 0)
     if isinstance(row, int) or at > now:
         return Ready(conversation=conversation, at=from_micros(at))
-    return _claimed(connection, settled(connection, row, now), now, owner, open_file)
+    return _claimed(tx, settled(tx, row, now), now, owner, open_file)
 
 
 def delay_parcel(
-    connection: sqlite3.Connection,
+    tx: Tx,
     key: str,
     ready: int,
     reason: str,
@@ -75,31 +74,31 @@ def delay_parcel(
     patience: bool,
 ) -> bool:
     """Put a parcel back as ready at a later time. False, without a change, if another sender has claimed it."""
-    row = parcel_row(connection, key)
+    row = parcel_row(tx, key)
     _refuse_sent(row)
-    if not _is_ours(connection, row, fence):
+    if not _is_ours(tx, row, fence):
         return False
-    connection.execute(
+    tx.execute(
         "UPDATE parcels SET state = 'ready', ready = ?, reason = ?, changed = ?, failures = failures + ?, doubt = ? "
         "WHERE id = ?",
         (ready, reason, now, int(failed), row["doubt"] if doubt is None else doubt, row["id"]),
     )
     if patience:
-        connection.execute(
+        tx.execute(
             "INSERT INTO leases VALUES (?, '', 0, 0, ?) ON CONFLICT DO UPDATE SET patience = excluded.patience",
             (row["conversation"], ready),
         )
     return True
 
 
-def say_anew(connection: sqlite3.Connection, key: str, reason: str, now: int, *, fence: int | None) -> bool:
+def say_anew(tx: Tx, key: str, reason: str, now: int, *, fence: int | None) -> bool:
     """Send an edit as a new text, because its message is gone. False if another sender has claimed it."""
-    row = parcel_row(connection, key)
+    row = parcel_row(tx, key)
     _refuse_sent(row)
-    if not _is_ours(connection, row, fence):
+    if not _is_ours(tx, row, fence):
         return False
-    detach_edit(connection, row, now)
-    connection.execute(
+    detach_edit(tx, row, now)
+    tx.execute(
         "UPDATE parcels SET state = 'ready', ready = ?, reason = ?, changed = ? WHERE id = ?",
         (now, reason, now, row["id"]),
     )
@@ -107,8 +106,7 @@ def say_anew(connection: sqlite3.Connection, key: str, reason: str, now: int, *,
 
 
 def take_apart(
-    connection: sqlite3.Connection,
-    places: RowIds,
+    tx: Tx,
     key: str,
     parts: Sequence[Parcel],
     reason: str,
@@ -117,33 +115,29 @@ def take_apart(
     fence: int | None,
 ) -> bool:
     """Replace a parcel by several; the first keeps its key. False if another sender has claimed it."""
-    row = parcel_row(connection, key)
+    row = parcel_row(tx, key)
     _refuse_sent(row)
-    if not _is_ours(connection, row, fence):
+    if not _is_ours(tx, row, fence):
         return False
     first, *others = parts
     files = [stored_file(file) for file in first.files]
-    lay_down_files(connection, key, orjson.loads(row["files"] or b"[]"))
-    take_up_files(connection, key, files)
-    connection.execute(
+    lay_down_files(tx, key, orjson.loads(row["files"] or b"[]"))
+    take_up_files(tx, key, files)
+    tx.execute(
         "UPDATE parcels SET files = ?, state = 'ready', ready = ?, reason = ?, changed = ? WHERE id = ?",
         (orjson.dumps(files), now, reason, now, row["id"]),
     )
-    insert_parcels(connection, places, None, others, now)
+    insert_parcels(tx, None, others, now)
     for other in others:
-        connection.execute(
-            "UPDATE parcels SET turn = ?, doubt = ? WHERE key = ?", (row["turn"], row["doubt"], other.key)
-        )
+        tx.execute("UPDATE parcels SET turn = ?, doubt = ? WHERE key = ?", (row["turn"], row["doubt"], other.key))
     return True
 
 
-def keep_waiting(
-    connection: sqlite3.Connection, conversation: ConversationKey, reason: str, now: int
-) -> tuple[str, ...]:
+def keep_waiting(tx: Tx, conversation: ConversationKey, reason: str, now: int) -> tuple[str, ...]:
     """Record why parcels that are due are not sent. Returns the keys of those whose reason changed."""
-    place = find_place(connection, conversation)
-    rows = connection.execute(
-        f"UPDATE parcels SET reason = ?1, changed = ?2 WHERE conversation = ?3 AND state IN {ON_THEIR_WAY} "  # noqa: S608
+    place = find_place(tx, conversation)
+    rows = tx.execute(
+        f"UPDATE parcels SET reason = ?1, changed = ?2 WHERE conversation = ?3 AND state IN {ON_THEIR_WAY} "
         "AND reason <> ?1 RETURNING key",
         (reason, now, -1 if place is None else place.conversation),
     )
@@ -151,8 +145,7 @@ def keep_waiting(
 
 
 def end_parcel(
-    connection: sqlite3.Connection,
-    places: RowIds,
+    tx: Tx,
     key: str,
     state: ParcelState,
     reason: str,
@@ -163,42 +156,42 @@ def end_parcel(
     notices: Sequence[Parcel],
 ) -> bool:
     """End a parcel without further attempts, and add notices about it; later parcels may go."""
-    row = parcel_row(connection, key)
+    row = parcel_row(tx, key)
     _refuse_sent(row)
-    if not _is_ours(connection, row, fence):
+    if not _is_ours(tx, row, fence):
         return False
-    connection.execute(
+    tx.execute(
         "UPDATE parcels SET state = ?, reason = ?, changed = ?, doubt = ? WHERE id = ?",
         (state, reason, now, row["doubt"] if doubt is None else doubt, row["id"]),
     )
-    insert_parcels(connection, places, None, notices, now)
+    insert_parcels(tx, None, notices, now)
     for notice in notices:
-        connection.execute(
+        tx.execute(
             "UPDATE parcels SET turn = ? WHERE key = ? AND turn IS NULL AND state = 'ready'", (row["turn"], notice.key)
         )
     if notices:
-        connection.execute("UPDATE parcels SET text = '', plain = '' WHERE id = ?", (row["id"],))
+        tx.execute("UPDATE parcels SET text = '', plain = '' WHERE id = ?", (row["id"],))
     return True
 
 
-def recover_parcels(connection: sqlite3.Connection, before: int, held: str, uncertain: str, now: int) -> int:
+def recover_parcels(tx: Tx, before: int, held: str, uncertain: str, now: int) -> int:
     """After a start: release all leases, and hold parcels that were created before a time.
 
     Parcels delayed by a clock that was set back since are due now.
     """
-    connection.execute("UPDATE leases SET owner = '', until = 0")
-    connection.execute(
+    tx.execute("UPDATE leases SET owner = '', until = 0")
+    tx.execute(
         "UPDATE leases SET patience = 0 WHERE conversation IN "
         "(SELECT conversation FROM parcels WHERE state = 'ready' AND changed > ?)",
         (now,),
     )
-    connection.execute("UPDATE parcels SET ready = ?1 WHERE state = 'ready' AND changed > ?1", (now,))
-    stopped = connection.execute(
+    tx.execute("UPDATE parcels SET ready = ?1 WHERE state = 'ready' AND changed > ?1", (now,))
+    stopped = tx.execute(
         "UPDATE parcels SET state = 'uncertain', reason = ?, changed = ?, doubt = max(doubt, ?) "
         "WHERE state = 'sending' AND coalesce(asked, created) < ?",
         (uncertain, now, Doubt.UNANSWERED, before),
     ).rowcount
-    waited = connection.execute(
+    waited = tx.execute(
         "UPDATE parcels SET state = 'held', reason = ?, changed = ? "
         "WHERE state = 'ready' AND coalesce(asked, created) < ?",
         (held, now, before),
@@ -206,43 +199,41 @@ def recover_parcels(connection: sqlite3.Connection, before: int, held: str, unce
     return int(stopped + waited)
 
 
-def retry_parcel(connection: sqlite3.Connection, key: str, now: int) -> ParcelRecord | None:
+def retry_parcel(tx: Tx, key: str, now: int) -> ParcelRecord | None:
     """Send a parcel now, at a person's request; None if it is being sent, sent or dropped."""
-    changed = connection.execute(
+    changed = tx.execute(
         "UPDATE parcels SET state = 'ready', ready = ?, asked = ?, changed = ?, reason = '', failures = 0, "
         "tried = NULL, message_id = NULL WHERE key = ? AND dropped = 0 AND state NOT IN ('sending', 'sent')",
         (now, now, now, key),
     ).rowcount
     if not changed:
         return None
-    row = parcel_row(connection, key)
-    take_up_files(connection, key, orjson.loads(row["files"] or b"[]"))
+    row = parcel_row(tx, key)
+    take_up_files(tx, key, orjson.loads(row["files"] or b"[]"))
     return parcel_record(row)
 
 
-def drop_parcel(connection: sqlite3.Connection, key: str, now: int) -> ParcelRecord | None:
+def drop_parcel(tx: Tx, key: str, now: int) -> ParcelRecord | None:
     """Drop a parcel, at a person's request; None if it is being sent, sent or dropped."""
-    changed = connection.execute(
+    changed = tx.execute(
         "UPDATE parcels SET state = 'dead', dropped = 1, reason = ?, changed = ? "
         "WHERE key = ? AND dropped = 0 AND state NOT IN ('sending', 'sent')",
         (DROPPED, now, key),
     ).rowcount
     if not changed:
         return None
-    row = parcel_row(connection, key)
-    lay_down_files(connection, key, orjson.loads(row["files"] or b"[]"))
+    row = parcel_row(tx, key)
+    lay_down_files(tx, key, orjson.loads(row["files"] or b"[]"))
     return parcel_record(row)
 
 
-def _next(connection: sqlite3.Connection, conversation: int, now: int) -> sqlite3.Row | int | None:
+def _next(tx: Tx, conversation: int, now: int) -> TableRow | int | None:
     """The next row to send, or the time at which one is ready; None if there is none."""
     first: int | None = None
-    rows = connection.execute(
-        f"{SELECT} WHERE p.state IN {ON_THEIR_WAY} AND p.conversation = ? ORDER BY p.id", (conversation,)
-    )
+    rows = tx.execute(f"{SELECT} WHERE p.state IN {ON_THEIR_WAY} AND p.conversation = ? ORDER BY p.id", (conversation,))
     for row in rows:
         if row["state"] == ParcelState.SENDING or row["ready"] <= now:
-            found: sqlite3.Row = row
+            found: TableRow = row
             return found
         # Files go first; one that fails must not block the text of its reply for ever.
         passed = row["tried"] + PASSED_AFTER if row["files"] and row["tried"] is not None else None
@@ -253,19 +244,17 @@ def _next(connection: sqlite3.Connection, conversation: int, now: int) -> sqlite
     return first
 
 
-def _claimed(
-    connection: sqlite3.Connection, row: sqlite3.Row, now: int, owner: str, open_file: OpenFile
-) -> ClaimedParcel:
+def _claimed(tx: Tx, row: TableRow, now: int, owner: str, open_file: OpenFile) -> ClaimedParcel:
     parcel = parcel_of(row, open_file)
     died = row["state"] == ParcelState.SENDING
     doubt = Doubt(row["doubt"]).unanswered() if died else Doubt(row["doubt"])
-    connection.execute(
+    tx.execute(
         "UPDATE parcels SET state = 'sending', attempts = attempts + 1, changed = ?, failures = failures + ?, "
         "doubt = ?, tried = coalesce(tried, ?) WHERE id = ?",
         (now, int(died), doubt, now, row["id"]),
     )
     until = now + int(lease_seconds(sum(file.size for file in parcel.files)) * 1_000_000)
-    (fence,) = connection.execute(
+    (fence,) = tx.execute(
         "INSERT INTO leases VALUES (?, ?, 1, ?, 0) ON CONFLICT DO UPDATE SET owner = excluded.owner, "
         "fence = fence + 1, until = excluded.until RETURNING fence",
         (row["conversation"], owner, until),
@@ -278,12 +267,12 @@ def _claimed(
         failures=row["failures"] + int(died),
         doubt=doubt,
         insisted=row["asked"] is not None and not died,
-        asker=_asker(connection, row),
+        asker=_asker(tx, row),
     )
 
 
-def _asker(connection: sqlite3.Connection, parcel: sqlite3.Row) -> Requester | None:
-    row = connection.execute(
+def _asker(tx: Tx, parcel: TableRow) -> Requester | None:
+    row = tx.execute(
         "SELECT m.author_id, m.author_name, m.author_marks, c.chat_type FROM turns t "
         "JOIN messages m ON m.id = t.message JOIN channels c ON c.id = m.channel WHERE t.id = ?",
         (parcel["turn"],),
@@ -291,13 +280,13 @@ def _asker(connection: sqlite3.Connection, parcel: sqlite3.Row) -> Requester | N
     return None if row is None else Requester(author=author_of(row), chat_type=ChatType(row["chat_type"]))
 
 
-def _is_ours(connection: sqlite3.Connection, row: sqlite3.Row, fence: int | None) -> bool:
+def _is_ours(tx: Tx, row: TableRow, fence: int | None) -> bool:
     if fence is None:
         return True
-    lease = connection.execute("SELECT fence FROM leases WHERE conversation = ?", (row["conversation"],)).fetchone()
+    lease = tx.execute("SELECT fence FROM leases WHERE conversation = ?", (row["conversation"],)).fetchone()
     return lease is not None and lease["fence"] == fence
 
 
-def _refuse_sent(row: sqlite3.Row) -> None:
+def _refuse_sent(row: TableRow) -> None:
     if row["state"] == ParcelState.SENT:
         raise StoreError(f"parcel {row['key']} is sent already")

@@ -1,15 +1,14 @@
 """Readings, renditions and image prints: stored by the hash of their source, deleted with its last ref."""
 
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
 import orjson
 
 from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
-from belino.domain.media import Blob
+from belino.domain.media import Blob, Likeness, Printed
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
-from belino.domain.readings import Likeness, Printed
+from belino.storage.database import TableRow, Tx
 from belino.storage.row_ids import find_channel
 
 RENDITION = "rendition:"
@@ -18,14 +17,12 @@ OF_SEVERAL = "album-"
 """Prefix of the name of a rendition that was made from several files; it is stored under each of them."""
 
 
-def find_reading(
-    connection: sqlite3.Connection, sha256: str, reader: str, parts: tuple[int, int]
-) -> DocumentText | None:
+def find_reading(tx: Tx, sha256: str, reader: str, parts: tuple[int, int]) -> DocumentText | None:
     """The reading of these bytes by a reader, with its parts from … to."""
-    row = connection.execute("SELECT * FROM readings WHERE sha256 = ? AND reader = ?", (sha256, reader)).fetchone()
+    row = tx.execute("SELECT * FROM readings WHERE sha256 = ? AND reader = ?", (sha256, reader)).fetchone()
     if row is None:
         return None
-    read = connection.execute(
+    read = tx.execute(
         "SELECT * FROM reading_parts WHERE reading = ? AND number BETWEEN ? AND ? ORDER BY number", (row["id"], *parts)
     )
     return DocumentText(
@@ -38,32 +35,32 @@ def find_reading(
     )
 
 
-def keep_reading(connection: sqlite3.Connection, sha256: str, reader: str, text: DocumentText) -> bool:
+def keep_reading(tx: Tx, sha256: str, reader: str, text: DocumentText) -> bool:
     """Store a reading, with the parts that were read before."""
-    if not is_named(connection, sha256):
+    if not is_named(tx, sha256):
         return False
-    before = connection.execute("SELECT * FROM readings WHERE sha256 = ? AND reader = ?", (sha256, reader)).fetchone()
+    before = tx.execute("SELECT * FROM readings WHERE sha256 = ? AND reader = ?", (sha256, reader)).fetchone()
     notes = list(text.notes)
     if before is not None:
         if (before["unit"], before["total"]) != (text.unit, text.total):
             # Split in another way: the old part numbers mean nothing among the new ones.
-            connection.execute("DELETE FROM reading_parts WHERE reading = ?", (before["id"],))
+            tx.execute("DELETE FROM reading_parts WHERE reading = ?", (before["id"],))
         else:
             notes = list(dict.fromkeys((*orjson.loads(before["notes"]), *notes)))
-    number = connection.execute(
+    number = tx.execute(
         "INSERT INTO readings (sha256, reader, unit, total, unread, reason, notes) VALUES (?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (sha256, reader) DO UPDATE SET unit = excluded.unit, total = excluded.total, "
         "unread = excluded.unread, reason = excluded.reason, notes = excluded.notes, edition = edition + 1, "
         "indexed = '' RETURNING id",
         (sha256, reader, text.unit, text.total, text.unread, text.reason, orjson.dumps(notes)),
     ).fetchone()[0]
-    connection.executemany(
+    tx.many(
         "INSERT INTO reading_parts VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
         "SET title = excluded.title, text = excluded.text",
         [(number, part.number, part.title, part.text) for part in text.parts],
     )
     # Pages without text do not make a document unread if others have some.
-    connection.execute(
+    tx.execute(
         "UPDATE readings SET unread = NULL WHERE id = ?1 AND unread IS NOT NULL "
         "AND EXISTS (SELECT 1 FROM reading_parts WHERE reading = ?1 AND trim(text) <> '')",
         (number,),
@@ -71,19 +68,19 @@ def keep_reading(connection: sqlite3.Connection, sha256: str, reader: str, text:
     return True
 
 
-def read_before(connection: sqlite3.Connection, sha256s: Sequence[str]) -> frozenset[str]:
+def read_before(tx: Tx, sha256s: Sequence[str]) -> frozenset[str]:
     """Those of these bytes in which some reader has found text."""
     marks = ",".join("?" * len(sha256s))
-    rows = connection.execute(
-        f"SELECT DISTINCT sha256 FROM readings WHERE sha256 IN ({marks}) AND unread IS NULL",  # noqa: S608
+    rows = tx.execute(
+        f"SELECT DISTINCT sha256 FROM readings WHERE sha256 IN ({marks}) AND unread IS NULL",
         tuple(sha256s),
     )
     return frozenset(row["sha256"] for row in rows)
 
 
-def find_rendition(connection: sqlite3.Connection, sha256: str, name: str) -> sqlite3.Row | None:
+def find_rendition(tx: Tx, sha256: str, name: str) -> TableRow | None:
     """The blob of a rendition, with the type it was made as."""
-    row: sqlite3.Row | None = connection.execute(
+    row: TableRow | None = tx.execute(
         "SELECT b.sha256, r.mime, b.size FROM renditions r JOIN blobs b ON b.sha256 = r.blob "
         "WHERE r.sha256 = ? AND r.name = ?",
         (sha256, name),
@@ -91,16 +88,16 @@ def find_rendition(connection: sqlite3.Connection, sha256: str, name: str) -> sq
     return row
 
 
-def keep_rendition(connection: sqlite3.Connection, sha256: str, name: str, blob: Blob) -> None:
+def keep_rendition(tx: Tx, sha256: str, name: str, blob: Blob) -> None:
     """Record a rendition whose bytes are stored as a blob."""
     owner = owner_of(sha256, name)
-    connection.execute(
+    tx.execute(
         "INSERT INTO renditions VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
         "SET blob = excluded.blob, mime = excluded.mime",
         (sha256, name, blob.sha256, blob.mime),
     )
-    connection.execute("DELETE FROM blob_uses WHERE owner = ? AND sha256 <> ?", (owner, blob.sha256))
-    connection.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (blob.sha256, owner))
+    tx.execute("DELETE FROM blob_uses WHERE owner = ? AND sha256 <> ?", (owner, blob.sha256))
+    tx.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (blob.sha256, owner))
 
 
 def owner_of(sha256: str, name: str) -> str:
@@ -108,46 +105,44 @@ def owner_of(sha256: str, name: str) -> str:
     return f"{RENDITION}{sha256}:{name}"
 
 
-def keep_print(connection: sqlite3.Connection, sha256: str, bits: bytes) -> bool:
+def keep_print(tx: Tx, sha256: str, bits: bytes) -> bool:
     """Store the image print of a picture."""
-    if not is_named(connection, sha256):
+    if not is_named(tx, sha256):
         return False
-    connection.execute("INSERT OR REPLACE INTO prints VALUES (?, ?)", (sha256, bits))
+    tx.execute("INSERT OR REPLACE INTO prints VALUES (?, ?)", (sha256, bits))
     # Also with itself, because the same bytes may have been sent before.
-    connection.execute("INSERT OR REPLACE INTO likenesses VALUES (?1, ?1, ?2)", (sha256, Likeness.SAME))
+    tx.execute("INSERT OR REPLACE INTO likenesses VALUES (?1, ?1, ?2)", (sha256, Likeness.SAME))
     return True
 
 
-def prints(connection: sqlite3.Connection, channel: ConversationKey, limit: int) -> tuple[Printed, ...]:
+def prints(tx: Tx, channel: ConversationKey, limit: int) -> tuple[Printed, ...]:
     """The channel's pictures with image prints, oldest first; only the newest if there are too many."""
-    rows = connection.execute(
+    rows = tx.execute(
         "SELECT r.id, r.sha256, p.bits FROM refs r JOIN prints p ON p.sha256 = r.sha256 "
         "WHERE r.channel = ? AND r.outcome <> ? ORDER BY r.seq DESC LIMIT ?",
-        (find_channel(connection, channel), MediaOutcome.EXPIRED, limit),
+        (find_channel(tx, channel), MediaOutcome.EXPIRED, limit),
     ).fetchall()
     return tuple(Printed(ref=row["id"], sha256=row["sha256"], bits=row["bits"]) for row in reversed(rows))
 
 
-def keep_likenesses(connection: sqlite3.Connection, sha256: str, likenesses: Mapping[str, Likeness]) -> None:
+def keep_likenesses(tx: Tx, sha256: str, likenesses: Mapping[str, Likeness]) -> None:
     """Store the likenesses between a picture and others, in both directions."""
-    if not is_named(connection, sha256):
+    if not is_named(tx, sha256):
         return
     for other, likeness in likenesses.items():
-        if is_named(connection, other):
+        if is_named(tx, other):
             rows = ((sha256, other, likeness), (other, sha256, likeness.reverse))
-            connection.executemany("INSERT OR REPLACE INTO likenesses VALUES (?, ?, ?)", rows)
+            tx.many("INSERT OR REPLACE INTO likenesses VALUES (?, ?, ?)", rows)
 
 
-def likenesses(
-    connection: sqlite3.Connection, channel: ConversationKey, refs: Sequence[str]
-) -> Mapping[str, tuple[str, Likeness]]:
+def likenesses(tx: Tx, channel: ConversationKey, refs: Sequence[str]) -> Mapping[str, tuple[str, Likeness]]:
     """The earliest picture of the channel that each of these refs repeats; equal bytes before similar ones."""
-    rows = connection.execute(
-        "SELECT r.id, o.id AS other, l.likeness FROM refs r JOIN likenesses l ON l.sha256 = r.sha256 "  # noqa: S608
+    rows = tx.execute(
+        "SELECT r.id, o.id AS other, l.likeness FROM refs r JOIN likenesses l ON l.sha256 = r.sha256 "
         "JOIN refs o ON o.sha256 = l.other AND o.channel = r.channel AND o.seq < r.seq "
         f"WHERE r.channel = ? AND r.id IN ({','.join('?' * len(refs))}) AND o.outcome <> ? "
         "ORDER BY r.id, l.other = r.sha256 DESC, o.seq",
-        (find_channel(connection, channel), *refs, MediaOutcome.EXPIRED),
+        (find_channel(tx, channel), *refs, MediaOutcome.EXPIRED),
     )
     found: dict[str, tuple[str, Likeness]] = {}
     for row in rows:
@@ -155,25 +150,25 @@ def likenesses(
     return found
 
 
-def is_named(connection: sqlite3.Connection, sha256: str) -> bool:
+def is_named(tx: Tx, sha256: str) -> bool:
     """Whether a ref that has not expired names these bytes; they need not be stored."""
     query = "SELECT 1 FROM refs WHERE sha256 = ? AND outcome <> ? LIMIT 1"
-    return connection.execute(query, (sha256, MediaOutcome.EXPIRED)).fetchone() is not None
+    return tx.execute(query, (sha256, MediaOutcome.EXPIRED)).fetchone() is not None
 
 
-def _forget_renditions(connection: sqlite3.Connection, sha256: str) -> list[str]:
+def _forget_renditions(tx: Tx, sha256: str) -> list[str]:
     """Delete the renditions of these bytes, alone or with others; returns their blobs."""
-    gone = connection.execute("DELETE FROM renditions WHERE sha256 = ? RETURNING *", (sha256,)).fetchall()
+    gone = tx.execute("DELETE FROM renditions WHERE sha256 = ? RETURNING *", (sha256,)).fetchall()
     for row in [row for row in gone if row["name"].startswith(OF_SEVERAL)]:
         query = "DELETE FROM renditions WHERE blob = ? AND name = ? RETURNING *"
-        gone += connection.execute(query, (row["blob"], row["name"])).fetchall()
+        gone += tx.execute(query, (row["blob"], row["name"])).fetchall()
     for row in gone:
         owner = owner_of(row["sha256"], row["name"])
-        connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["blob"], owner))
+        tx.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["blob"], owner))
     return [row["blob"] for row in gone]
 
 
-def forget_bytes(connection: sqlite3.Connection, sha256s: Iterable[str]) -> tuple[str, ...]:
+def forget_bytes(tx: Tx, sha256s: Iterable[str]) -> tuple[str, ...]:
     """Delete what was derived from these bytes, unless a ref still names them.
 
     To be called wherever a ref drops its bytes, or bytes are deleted. Returns the blobs of renditions that are now
@@ -181,14 +176,14 @@ def forget_bytes(connection: sqlite3.Connection, sha256s: Iterable[str]) -> tupl
     """
     let_go: dict[str, None] = {}
     for sha256 in sha256s:
-        if is_named(connection, sha256):
+        if is_named(tx, sha256):
             continue
-        for row in connection.execute("SELECT id FROM readings WHERE sha256 = ?", (sha256,)).fetchall():
-            connection.execute("DELETE FROM reading_words WHERE reading = ?", (row["id"],))
-            connection.execute("DELETE FROM reading_parts WHERE reading = ?", (row["id"],))
-        connection.execute("DELETE FROM readings WHERE sha256 = ?", (sha256,))
-        connection.execute("DELETE FROM prints WHERE sha256 = ?", (sha256,))
-        connection.execute("DELETE FROM likenesses WHERE sha256 = ?1 OR other = ?1", (sha256,))
-        let_go |= dict.fromkeys(_forget_renditions(connection, sha256))
+        for row in tx.execute("SELECT id FROM readings WHERE sha256 = ?", (sha256,)).fetchall():
+            tx.execute("DELETE FROM reading_words WHERE reading = ?", (row["id"],))
+            tx.execute("DELETE FROM reading_parts WHERE reading = ?", (row["id"],))
+        tx.execute("DELETE FROM readings WHERE sha256 = ?", (sha256,))
+        tx.execute("DELETE FROM prints WHERE sha256 = ?", (sha256,))
+        tx.execute("DELETE FROM likenesses WHERE sha256 = ?1 OR other = ?1", (sha256,))
+        let_go |= dict.fromkeys(_forget_renditions(tx, sha256))
     unused = "SELECT NOT EXISTS (SELECT 1 FROM blob_uses WHERE sha256 = ?)"
-    return tuple(blob for blob in let_go if connection.execute(unused, (blob,)).fetchone()[0])
+    return tuple(blob for blob in let_go if tx.execute(unused, (blob,)).fetchone()[0])

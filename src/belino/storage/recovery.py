@@ -4,47 +4,45 @@ A process that dies cannot say why. The only evidence is which turns were runnin
 several are not, because any of them, or an outside cause, may have been the reason.
 """
 
-import sqlite3
-
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step, TurnState
 from belino.domain.stored import StoredMessage
+from belino.storage.database import TableRow, Tx, from_micros
 from belino.storage.encryption import Keys
 from belino.storage.inbox import messages_of_turn
 from belino.storage.messages import by_number
 from belino.storage.outcomes import note
 from belino.storage.row_ids import find_channel
-from belino.storage.timestamps import from_micros
 
 SECOND = 1_000_000
 LONGEST_WAIT_SECONDS = 3_600
 
 
-def recover(connection: sqlite3.Connection, begun: int, album_wait: int, now: int, *, limit: int) -> int:
+def recover(tx: Tx, begun: int, album_wait: int, now: int, *, limit: int) -> int:
     """Put turns that were running when the process died back to waiting, each as a suspect. Returns how many.
 
     The wait of an album for its other items begins again. A turn whose ready time lies in the future only because the
     clock was set back is due now.
     """
-    connection.execute(
+    tx.execute(
         "UPDATE turns SET ready = ? WHERE state = 'waiting' AND album IS NOT NULL AND attempt = 0 AND retries = 0 "
         "AND created < ?",
         (begun + album_wait, begun),
     )
-    running = connection.execute("SELECT * FROM turns WHERE state = 'running' ORDER BY id").fetchall()
+    running = tx.execute("SELECT * FROM turns WHERE state = 'running' ORDER BY id").fetchall()
     for turn in running:
         counted = turn["interruptions"] + (len(running) == 1 and turn["interruptions"] < limit)
-        connection.execute(
+        tx.execute(
             "UPDATE turns SET state = 'waiting', suspect = 1, interruptions = ?, ready = ? WHERE id = ?",
             (counted, now, turn["id"]),
         )
-        note(connection, turn["trace"], _interrupted(turn, counted, others=len(running) - 1, limit=limit, now=now))
+        note(tx, turn["trace"], _interrupted(turn, counted, others=len(running) - 1, limit=limit, now=now))
     # Including those that an earlier process put back: what counts is how long this process has been up.
-    waiting = connection.execute("SELECT id, interruptions FROM turns WHERE state = 'waiting' AND suspect = 1")
+    waiting = tx.execute("SELECT id, interruptions FROM turns WHERE state = 'waiting' AND suspect = 1")
     for turn in waiting.fetchall():
         if wait := wait_seconds(turn["interruptions"], limit=limit):
-            connection.execute("UPDATE turns SET ready = ? WHERE id = ?", (begun + wait * SECOND, turn["id"]))
-    connection.execute("UPDATE turns SET ready = ?1 WHERE state = 'waiting' AND created > ?1", (now,))
+            tx.execute("UPDATE turns SET ready = ? WHERE id = ?", (begun + wait * SECOND, turn["id"]))
+    tx.execute("UPDATE turns SET ready = ?1 WHERE state = 'waiting' AND created > ?1", (now,))
     return len(running)
 
 
@@ -60,20 +58,20 @@ def wait_seconds(interruptions: int, *, limit: int) -> int:
 
 
 def retry_turn(
-    connection: sqlite3.Connection, keys: Keys, conversation: ConversationKey, message_id: str, now: int
+    tx: Tx, keys: Keys, conversation: ConversationKey, message_id: str, now: int
 ) -> tuple[StoredMessage, ...]:
     """Put a message's failed turn back to waiting, and reset its count. Returns its messages; empty if it cannot run.
 
     It stays a suspect if it was one: if it crashes again, it does so alone.
     """
-    turn = connection.execute(
+    turn = tx.execute(
         "SELECT t.* FROM messages m JOIN turns t ON t.id = m.turn WHERE m.channel = ? AND m.platform_id = ? "
         "AND t.state = ? AND m.deleted IS NULL ORDER BY m.kind LIMIT 1",
-        (find_channel(connection, conversation), message_id, TurnState.FAILED),
+        (find_channel(tx, conversation), message_id, TurnState.FAILED),
     ).fetchone()
     if turn is None:
         return ()
-    connection.execute(
+    tx.execute(
         "UPDATE turns SET state = 'waiting', reason = '', attempt = 0, interruptions = 0, retries = retries + 1, "
         "ready = ?, started = NULL, ended = NULL WHERE id = ?",
         (now, turn["id"]),
@@ -83,11 +81,11 @@ def retry_turn(
         _step(turn, turn["ended"], str(TurnState.FAILED), turn["reason"]),
         _step(turn, now, "retried", "by a person"),
     )
-    note(connection, turn["trace"], steps)
-    return by_number(connection, keys, messages_of_turn(connection, turn))
+    note(tx, turn["trace"], steps)
+    return by_number(tx, keys, messages_of_turn(tx, turn))
 
 
-def _interrupted(turn: sqlite3.Row, counted: int, *, others: int, limit: int, now: int) -> list[Step]:
+def _interrupted(turn: TableRow, counted: int, *, others: int, limit: int, now: int) -> list[Step]:
     if others:
         beside = "1 other turn" if others == 1 else f"{others} other turns"
         return [_step(turn, now, "interrupted", f"belino stopped while it ran beside {beside}; not counted")]
@@ -97,5 +95,5 @@ def _interrupted(turn: sqlite3.Row, counted: int, *, others: int, limit: int, no
     return steps
 
 
-def _step(turn: sqlite3.Row, at: int, outcome: str, reason: str) -> Step:
+def _step(turn: TableRow, at: int, outcome: str, reason: str) -> Step:
     return Step(at=from_micros(at), stage=Stage.TURN, outcome=outcome, reason=reason, subject=f"turn {turn['number']}")

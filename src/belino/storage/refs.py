@@ -1,6 +1,5 @@
 """Media refs: ids assigned at intake, scoped to a channel, with the outcome of each."""
 
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,15 +10,18 @@ from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.stored import RefRecord
+from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.deletions import forsake, is_gone, note_gone
 from belino.storage.encryption import Keys
 from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, find_channel, find_place, key_of
-from belino.storage.timestamps import from_micros, to_micros
 
 OWN, QUOTED, FORWARDED = "own", "quoted", "forwarded"
 _BOT, _AGENT = 1, 2
 
-_SELECT = f"SELECT r.*, {KEY_COLUMNS} FROM refs r JOIN conversations v ON v.id = r.conversation JOIN channels c ON c.id = r.channel"  # noqa: S608, E501
+_SELECT = (
+    f"SELECT r.*, {KEY_COLUMNS} FROM refs r JOIN conversations v ON v.id = r.conversation "
+    "JOIN channels c ON c.id = r.channel"
+)
 # A reply to an old picture brings its ref again: an expired one can then be fetched again, like a new one.
 _INSERT = """
 INSERT INTO refs (id, public_name, channel, conversation, message, channel_id, message_id, item,
@@ -52,7 +54,7 @@ def marks_of(author: Author) -> int:
     return (_BOT if author.is_bot else 0) | (_AGENT if author.is_agent else 0)
 
 
-def author_of(row: sqlite3.Row) -> Author:
+def author_of(row: TableRow) -> Author:
     """The author of a row."""
     return make_author(row["author_id"], row["author_name"], row["author_marks"])
 
@@ -73,65 +75,59 @@ def with_ids(keys: Keys, conversation: ConversationKey, refs: Iterable[MediaRef]
     )
 
 
-def insert_refs(
-    connection: sqlite3.Connection, keys: Keys, refs: Sequence[MediaRef], bearer: RefOwner, role: str = OWN
-) -> None:
+def insert_refs(tx: Tx, keys: Keys, refs: Sequence[MediaRef], bearer: RefOwner, role: str = OWN) -> None:
     """Store a message's refs; a known item keeps its row, and a withdrawn one is not quoted again."""
     for position, ref in enumerate(refs):
-        if is_gone(connection, ref.id):
+        if is_gone(tx, ref.id):
             if role != OWN:
                 continue
-            connection.execute("DELETE FROM refs_gone WHERE id = ?", (ref.id,))  # an edit may restore an item
-        held = ref.sha256 is not None and _is_held(connection, ref.sha256)
-        seq = connection.execute(_INSERT, _row(keys, ref, bearer, held)).fetchone()[0]
-        connection.execute("INSERT INTO message_refs VALUES (?, ?, ?, ?)", (bearer.message, role, position, seq))
+            tx.execute("DELETE FROM refs_gone WHERE id = ?", (ref.id,))  # an edit may restore an item
+        held = ref.sha256 is not None and _is_held(tx, ref.sha256)
+        seq = tx.execute(_INSERT, _row(keys, ref, bearer, held)).fetchone()[0]
+        tx.execute("INSERT INTO message_refs VALUES (?, ?, ?, ?)", (bearer.message, role, position, seq))
         if held:
-            connection.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (ref.sha256, f"ref:{ref.id}"))
+            tx.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (ref.sha256, f"ref:{ref.id}"))
 
 
-def replace_refs(connection: sqlite3.Connection, keys: Keys, refs: Sequence[MediaRef], bearer: RefOwner) -> None:
+def replace_refs(tx: Tx, keys: Keys, refs: Sequence[MediaRef], bearer: RefOwner) -> None:
     """Replace a message's own refs; items it keeps keep their outcome, under their new caption."""
-    before = _unlink(connection, bearer.message, OWN)
-    insert_refs(connection, keys, refs, bearer)
+    before = _unlink(tx, bearer.message, OWN)
+    insert_refs(tx, keys, refs, bearer)
     for ref in refs:
-        connection.execute(
-            "UPDATE refs SET caption = ? WHERE channel = ? AND id = ?", (ref.caption, bearer.channel, ref.id)
-        )
-    kept = connection.execute("SELECT ref FROM message_refs WHERE message = ? AND role = ?", (bearer.message, OWN))
-    _withdraw(connection, set(before) - {row["ref"] for row in kept}, bearer.stored)
+        tx.execute("UPDATE refs SET caption = ? WHERE channel = ? AND id = ?", (ref.caption, bearer.channel, ref.id))
+    kept = tx.execute("SELECT ref FROM message_refs WHERE message = ? AND role = ?", (bearer.message, OWN))
+    _withdraw(tx, set(before) - {row["ref"] for row in kept}, bearer.stored)
 
 
-def withdraw_refs(connection: sqlite3.Connection, message: int, now: int) -> None:
+def withdraw_refs(tx: Tx, message: int, now: int) -> None:
     """Withdraw a message's media, also where others quote it."""
-    _withdraw(connection, _unlink(connection, message, OWN), now)
+    _withdraw(tx, _unlink(tx, message, OWN), now)
     for role in (QUOTED, FORWARDED):
-        _forget_unlinked(connection, _unlink(connection, message, role), now)
+        _forget_unlinked(tx, _unlink(tx, message, role), now)
 
 
-def drop_refs(connection: sqlite3.Connection, message: int, now: int) -> None:
+def drop_refs(tx: Tx, message: int, now: int) -> None:
     """Unlink a message's refs; one that no other message has is deleted, with its use of a blob."""
     for role in (OWN, QUOTED, FORWARDED):
-        _forget_unlinked(connection, _unlink(connection, message, role), now)
+        _forget_unlinked(tx, _unlink(tx, message, role), now)
 
 
-def succeed(connection: sqlite3.Connection, recalled: int, message: int, *, unclaimed: bool, now: int) -> None:
+def succeed(tx: Tx, recalled: int, message: int, *, unclaimed: bool, now: int) -> None:
     """Move refs from an imported copy to the message that replaces it, with the bytes they have."""
-    connection.execute(
+    tx.execute(
         "UPDATE refs SET message = ?1, stored = ?2, unclaimed = ?3 AND seq IN "
         "(SELECT ref FROM message_refs WHERE message = ?1 AND role = 'own') WHERE channel = ?4 AND message = ?5",
         (message, now, int(unclaimed), message >> SEQ_BITS, recalled),
     )
-    drop_refs(connection, recalled, now)
+    drop_refs(tx, recalled, now)
 
 
-def refs_of_messages(
-    connection: sqlite3.Connection, keys: Keys, messages: Sequence[int]
-) -> Mapping[tuple[int, str], tuple[MediaRef, ...]]:
+def refs_of_messages(tx: Tx, keys: Keys, messages: Sequence[int]) -> Mapping[tuple[int, str], tuple[MediaRef, ...]]:
     """The refs of many messages, by message and role, in order."""
     found: dict[tuple[int, str], tuple[MediaRef, ...]] = {}
     marks = ",".join("?" * len(messages))
-    rows = connection.execute(
-        f"SELECT m.message AS bearer, m.role, r.*, {KEY_COLUMNS} FROM message_refs m JOIN refs r ON r.seq = m.ref "  # noqa: S608
+    rows = tx.execute(
+        f"SELECT m.message AS bearer, m.role, r.*, {KEY_COLUMNS} FROM message_refs m JOIN refs r ON r.seq = m.ref "
         "JOIN conversations v ON v.id = r.conversation JOIN channels c ON c.id = r.channel "
         f"WHERE m.message IN ({marks}) ORDER BY m.message, m.role, m.position",
         tuple(messages),
@@ -142,27 +138,27 @@ def refs_of_messages(
     return found
 
 
-def ref(connection: sqlite3.Connection, keys: Keys, channel: ConversationKey, ref_id: str) -> RefRecord | None:
+def ref(tx: Tx, keys: Keys, channel: ConversationKey, ref_id: str) -> RefRecord | None:
     """A ref of this channel."""
-    number = find_channel(connection, channel)
-    row = connection.execute(f"{_SELECT} WHERE r.channel = ? AND r.id = ?", (number, ref_id)).fetchone()
+    number = find_channel(tx, channel)
+    row = tx.execute(f"{_SELECT} WHERE r.channel = ? AND r.id = ?", (number, ref_id)).fetchone()
     return None if row is None else _record(keys, row)
 
 
-def find_ref(connection: sqlite3.Connection, keys: Keys, ref_id: str) -> RefRecord | None:
+def find_ref(tx: Tx, keys: Keys, ref_id: str) -> RefRecord | None:
     """A ref of any channel: for the operator, never for a channel's tools."""
-    row = connection.execute(f"{_SELECT} WHERE r.id = ?", (ref_id,)).fetchone()
+    row = tx.execute(f"{_SELECT} WHERE r.id = ?", (ref_id,)).fetchone()
     return None if row is None else _record(keys, row)
 
 
-def ref_by_public_name(connection: sqlite3.Connection, keys: Keys, public_name: str) -> RefRecord | None:
+def ref_by_public_name(tx: Tx, keys: Keys, public_name: str) -> RefRecord | None:
     """The ref that is served under this name."""
-    row = connection.execute(f"{_SELECT} WHERE r.public_name = ?", (public_name,)).fetchone()
+    row = tx.execute(f"{_SELECT} WHERE r.public_name = ?", (public_name,)).fetchone()
     return None if row is None else _record(keys, row)
 
 
 def refs(
-    connection: sqlite3.Connection,
+    tx: Tx,
     keys: Keys,
     channel: ConversationKey | None,
     *,
@@ -174,7 +170,7 @@ def refs(
     """Refs of a channel, or of all, newest first."""
     terms, values = ["1"], list[object]()
     wanted: tuple[tuple[str, object], ...] = (
-        ("r.channel = ?", None if channel is None else find_channel(connection, channel) or -1),
+        ("r.channel = ?", None if channel is None else find_channel(tx, channel) or -1),
         ("r.kind = ?", kind),
         ("r.sent >= ?", None if since is None else to_micros(since)),
         ("r.seq < ?", before),
@@ -184,17 +180,17 @@ def refs(
             terms.append(term)
             values.append(value)
     query = f"{_SELECT} WHERE {' AND '.join(terms)} ORDER BY r.seq DESC LIMIT ?"
-    return tuple(_record(keys, row) for row in connection.execute(query, (*values, limit)))
+    return tuple(_record(keys, row) for row in tx.execute(query, (*values, limit)))
 
 
-def refs_of_message(connection: sqlite3.Connection, keys: Keys, message: int) -> tuple[RefRecord, ...]:
+def refs_of_message(tx: Tx, keys: Keys, message: int) -> tuple[RefRecord, ...]:
     """All refs of a message."""
-    query = f"{_SELECT} WHERE r.seq IN (SELECT ref FROM message_refs WHERE message = ?) ORDER BY r.seq"  # noqa: S608
-    return tuple(_record(keys, row) for row in connection.execute(query, (message,)))
+    query = f"{_SELECT} WHERE r.seq IN (SELECT ref FROM message_refs WHERE message = ?) ORDER BY r.seq"
+    return tuple(_record(keys, row) for row in tx.execute(query, (message,)))
 
 
 def unclaimed_refs(
-    connection: sqlite3.Connection,
+    tx: Tx,
     keys: Keys,
     conversation: ConversationKey,
     author_id: str,
@@ -203,7 +199,7 @@ def unclaimed_refs(
     limit: int,
 ) -> tuple[RefRecord, ...]:
     """Refs the author sent here without a request, that no turn has answered since."""
-    place = find_place(connection, conversation)
+    place = find_place(tx, conversation)
     if place is None:
         return ()
     query = (
@@ -211,76 +207,70 @@ def unclaimed_refs(
         "AND r.stored >= ? ORDER BY r.seq DESC LIMIT ?"
     )
     values = (place.channel, place.conversation, author_id, to_micros(since), limit)
-    return tuple(_record(keys, row) for row in connection.execute(query, values))
+    return tuple(_record(keys, row) for row in tx.execute(query, values))
 
 
-def claim_refs(connection: sqlite3.Connection, turn: sqlite3.Row) -> None:
+def claim_refs(tx: Tx, turn: TableRow) -> None:
     """Mark as answered what the author of a turn had sent before it."""
-    connection.execute(
+    tx.execute(
         "UPDATE refs SET unclaimed = 0 WHERE conversation = ? AND author_id = ? AND unclaimed = 1 AND message < ?",
         (turn["conversation"], turn["author_id"], turn["message"]),
     )
 
 
-def end_media(
-    connection: sqlite3.Connection, ref_id: str, outcome: MediaOutcome, reason: str, blob: Blob | None, now: int
-) -> bool:
+def end_media(tx: Tx, ref_id: str, outcome: MediaOutcome, reason: str, blob: Blob | None, now: int) -> bool:
     """Record a ref's outcome; with a blob, the ref holds those bytes and drops others.
 
     False if the ref no longer exists: the bytes are then not held for it.
     """
-    row = connection.execute(
+    row = tx.execute(
         "UPDATE refs SET outcome = ?, reason = ?, ended = ? WHERE id = ? RETURNING sha256",
         (outcome, reason, now, ref_id),
     ).fetchone()
     if row is None and blob is not None:
-        forsake(connection, (blob.sha256,), now)
+        forsake(tx, (blob.sha256,), now)
     if row is None or blob is None:
         return row is not None
-    connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["sha256"], f"ref:{ref_id}"))
-    connection.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (blob.sha256, f"ref:{ref_id}"))
-    connection.execute(
+    tx.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["sha256"], f"ref:{ref_id}"))
+    tx.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (blob.sha256, f"ref:{ref_id}"))
+    tx.execute(
         "UPDATE refs SET sha256 = ?, size = ?, fetched = ?, fetched_bytes = ? WHERE id = ?",
         (blob.sha256, blob.size, now, blob.size, ref_id),
     )
     return True
 
 
-def _is_held(connection: sqlite3.Connection, sha256: str) -> bool:
-    return connection.execute("SELECT 1 FROM blobs WHERE sha256 = ?", (sha256,)).fetchone() is not None
+def _is_held(tx: Tx, sha256: str) -> bool:
+    return tx.execute("SELECT 1 FROM blobs WHERE sha256 = ?", (sha256,)).fetchone() is not None
 
 
-def _unlink(connection: sqlite3.Connection, message: int, role: str) -> list[int]:
-    linked = connection.execute(
-        "SELECT ref FROM message_refs WHERE message = ? AND role = ?", (message, role)
-    ).fetchall()
-    connection.execute("DELETE FROM message_refs WHERE message = ? AND role = ?", (message, role))
+def _unlink(tx: Tx, message: int, role: str) -> list[int]:
+    linked = tx.execute("SELECT ref FROM message_refs WHERE message = ? AND role = ?", (message, role)).fetchall()
+    tx.execute("DELETE FROM message_refs WHERE message = ? AND role = ?", (message, role))
     return [row[0] for row in linked]
 
 
-def _withdraw(connection: sqlite3.Connection, seqs: Iterable[int], now: int) -> None:
+def _withdraw(tx: Tx, seqs: Iterable[int], now: int) -> None:
     """Delete refs, also where other messages have them, and record them as withdrawn."""
     for seq in seqs:
-        row = connection.execute("SELECT id, channel FROM refs WHERE seq = ?", (seq,)).fetchone()
-        connection.execute("DELETE FROM message_refs WHERE ref = ?", (seq,))
-        _forget_unlinked(connection, (seq,), now)
-        note_gone(connection, row["id"], row["channel"], now)
+        row = tx.execute("SELECT id, channel FROM refs WHERE seq = ?", (seq,)).fetchone()
+        tx.execute("DELETE FROM message_refs WHERE ref = ?", (seq,))
+        _forget_unlinked(tx, (seq,), now)
+        note_gone(tx, row["id"], row["channel"], now)
 
 
-def _forget_unlinked(connection: sqlite3.Connection, seqs: Iterable[int], now: int) -> None:
+def _forget_unlinked(tx: Tx, seqs: Iterable[int], now: int) -> None:
     let_go = []
     for seq in seqs:
-        row = connection.execute(
+        row = tx.execute(
             "DELETE FROM refs WHERE seq = ? AND NOT EXISTS (SELECT 1 FROM message_refs m WHERE m.ref = refs.seq) "
             "RETURNING id, sha256",
             (seq,),
         ).fetchone()
         if row is not None and row["sha256"] is not None:
             let_go.append(row["sha256"])
-            connection.execute(
-                "DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["sha256"], f"ref:{row['id']}")
-            )
-    forsake(connection, let_go, now)
+            tx.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["sha256"], f"ref:{row['id']}"))
+    forsake(tx, let_go, now)
 
 
 def _row(keys: Keys, ref: MediaRef, bearer: RefOwner, held: bool) -> tuple[object, ...]:
@@ -321,7 +311,7 @@ def _within(number: int | None) -> int | None:
     return number if number is not None and 0 <= number < 1 << 53 else None
 
 
-def _ref(keys: Keys, row: sqlite3.Row) -> MediaRef:
+def _ref(keys: Keys, row: TableRow) -> MediaRef:
     return MediaRef(
         platform=row["platform"],
         account=row["account"],
@@ -344,7 +334,7 @@ def _ref(keys: Keys, row: sqlite3.Row) -> MediaRef:
     )
 
 
-def _record(keys: Keys, row: sqlite3.Row) -> RefRecord:
+def _record(keys: Keys, row: TableRow) -> RefRecord:
     return RefRecord(
         ref=_ref(keys, row),
         conversation=key_of(row),

@@ -1,16 +1,15 @@
 """Retention: delete messages and their media after the configured days."""
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from functools import partial
 
 import orjson
 
 from belino.storage.arrivals import OWN, count_forgotten
+from belino.storage.database import Database, TableRow, Tx
 from belino.storage.messages import trace_of
 from belino.storage.refs import drop_refs
 from belino.storage.row_ids import SEQ_BITS, SEQ_MASK
-from belino.storage.writer import Readers, Writer
 
 AT_ONCE = 200
 """Messages per transaction, so that arrivals need not wait for a month of them."""
@@ -26,49 +25,49 @@ AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.turn = t.id AND m.album IS NOT 
 """
 
 
-async def expire_messages(readers: Readers, writer: Writer, before: int, now: int) -> int:
+async def expire_messages(database: Database, before: int, now: int) -> int:
     """Delete messages stored before then, in small steps. Returns how many."""
     count = 0
-    for channel in await readers.read(_channels):
+    for channel in await database.read(_channels):
         past = channel << SEQ_BITS
-        while aged := await readers.read(partial(_aged, after=past, before=before)):
+        while aged := await database.read(partial(_aged, after=past, before=before)):
             past = aged[-1]
-            count += await writer.write(partial(forget_messages, numbers=aged, now=now))
-    while strays := await readers.read(partial(_stray_changes, before=before)):
-        await writer.write(partial(_forget_strays, strays=strays))
+            count += await database.write(partial(forget_messages, numbers=aged, now=now))
+    while strays := await database.read(partial(_stray_changes, before=before)):
+        await database.write(partial(_forget_strays, strays=strays))
     return count
 
 
-def forget_messages(connection: sqlite3.Connection, numbers: Sequence[int], now: int) -> int:
+def forget_messages(tx: Tx, numbers: Sequence[int], now: int) -> int:
     """Delete messages of one channel and all that belongs to them, except of unfinished turns. Returns how many."""
-    going = connection.execute(
-        f"SELECT id, channel, platform_id, turn, {OWN} AS own FROM messages m WHERE id IN ({_marks(numbers)}) "  # noqa: S608
+    going = tx.execute(
+        f"SELECT id, channel, platform_id, turn, {OWN} AS own FROM messages m WHERE id IN ({_marks(numbers)}) "
         f"AND NOT EXISTS ({_AT_WORK}) ORDER BY id",
         tuple(numbers),
     ).fetchall()
     if not going:
         return 0
     gone = [row["id"] for row in going]
-    _forget_refs(connection, gone, now)
-    _forget_changes(connection, going[0]["channel"], [row["platform_id"] for row in going])
-    connection.executemany("DELETE FROM steps WHERE trace = ?", [(trace_of(number),) for number in gone])
-    connection.execute(f"DELETE FROM messages WHERE id IN ({_marks(gone)})", gone)  # noqa: S608
-    connection.execute(
+    _forget_refs(tx, gone, now)
+    _forget_changes(tx, going[0]["channel"], [row["platform_id"] for row in going])
+    tx.many("DELETE FROM steps WHERE trace = ?", [(trace_of(number),) for number in gone])
+    tx.execute(f"DELETE FROM messages WHERE id IN ({_marks(gone)})", gone)
+    tx.execute(
         "UPDATE channels SET aged_seq = max(aged_seq, ?) WHERE id = ?", (gone[-1] & SEQ_MASK, gone[-1] >> SEQ_BITS)
     )
-    count_forgotten(connection, going[0]["channel"], sum(not row["own"] for row in going))
+    count_forgotten(tx, going[0]["channel"], sum(not row["own"] for row in going))
     for turn in sorted({row["turn"] for row in going if row["turn"] is not None}):
-        _forget_turn(connection, turn)
+        _forget_turn(tx, turn)
     return len(gone)
 
 
-def _channels(connection: sqlite3.Connection) -> tuple[int, ...]:
-    return tuple(row["id"] for row in connection.execute("SELECT id FROM channels ORDER BY id"))
+def _channels(tx: Tx) -> tuple[int, ...]:
+    return tuple(row["id"] for row in tx.execute("SELECT id FROM channels ORDER BY id"))
 
 
-def _aged(connection: sqlite3.Connection, after: int, before: int) -> Sequence[int]:
+def _aged(tx: Tx, after: int, before: int) -> Sequence[int]:
     """The next of a channel's messages. They are in the order they were stored, so the first young one is the end."""
-    rows = connection.execute(
+    rows = tx.execute(
         "SELECT id, received FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
         (after, after | SEQ_MASK, AT_ONCE),
     ).fetchall()
@@ -76,58 +75,56 @@ def _aged(connection: sqlite3.Connection, after: int, before: int) -> Sequence[i
     return [row["id"] for row in rows[:young]]
 
 
-def _forget_refs(connection: sqlite3.Connection, messages: Sequence[int], now: int) -> None:
-    bearers = connection.execute(
-        f"SELECT DISTINCT message FROM message_refs WHERE message IN ({_marks(messages)})",  # noqa: S608
+def _forget_refs(tx: Tx, messages: Sequence[int], now: int) -> None:
+    bearers = tx.execute(
+        f"SELECT DISTINCT message FROM message_refs WHERE message IN ({_marks(messages)})",
         tuple(messages),
     ).fetchall()
     for row in bearers:
-        drop_refs(connection, row["message"], now)
+        drop_refs(tx, row["message"], now)
 
 
-def _forget_changes(connection: sqlite3.Connection, channel: int, message_ids: Iterable[str]) -> None:
+def _forget_changes(tx: Tx, channel: int, message_ids: Iterable[str]) -> None:
     last = count = 0
     for message_id in message_ids:
         what = (channel, message_id)
-        connection.execute("DELETE FROM reactions WHERE channel = ? AND message_id = ?", what)
-        changes = connection.execute(
+        tx.execute("DELETE FROM reactions WHERE channel = ? AND message_id = ?", what)
+        changes = tx.execute(
             "DELETE FROM changes INDEXED BY changes_of_message WHERE channel = ? AND message_id = ? RETURNING number",
             what,
         ).fetchall()
         count += len(changes)
         last = max(last, *(row["number"] or 0 for row in changes), 0)
-    count_forgotten(connection, channel, count)
-    connection.execute("UPDATE channels SET aged_change = max(aged_change, ?) WHERE id = ?", (last, channel))
+    count_forgotten(tx, channel, count)
+    tx.execute("UPDATE channels SET aged_change = max(aged_change, ?) WHERE id = ?", (last, channel))
 
 
-def _forget_turn(connection: sqlite3.Connection, number: int) -> None:
+def _forget_turn(tx: Tx, number: int) -> None:
     """Delete a turn after the last of its messages, with its parcels; the sent message itself ages on its own."""
-    turn = connection.execute(_ENDED_WITHOUT_MESSAGES, (number,)).fetchone()
+    turn = tx.execute(_ENDED_WITHOUT_MESSAGES, (number,)).fetchone()
     if turn is None:
         return
-    for parcel in connection.execute("DELETE FROM parcels WHERE turn = ? RETURNING key, files", (number,)).fetchall():
+    for parcel in tx.execute("DELETE FROM parcels WHERE turn = ? RETURNING key, files", (number,)).fetchall():
         for file in orjson.loads(parcel["files"] or b"[]"):
-            connection.execute(
-                "DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (file[0], f"parcel:{parcel['key']}")
-            )
-    connection.execute("DELETE FROM turns WHERE id = ?", (number,))
-    connection.execute(
+            tx.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (file[0], f"parcel:{parcel['key']}"))
+    tx.execute("DELETE FROM turns WHERE id = ?", (number,))
+    tx.execute(
         "UPDATE conversations SET aged_turns = max(aged_turns, ?) WHERE id = ?", (turn["number"], turn["conversation"])
     )
 
 
-def _stray_changes(connection: sqlite3.Connection, before: int) -> Sequence[sqlite3.Row]:
+def _stray_changes(tx: Tx, before: int) -> Sequence[TableRow]:
     """Changes to messages that never came, or are deleted."""
-    return connection.execute(
+    return tx.execute(
         "SELECT channel, message_id FROM changes c WHERE received < ? AND NOT EXISTS "
         "(SELECT 1 FROM messages m WHERE m.channel = c.channel AND m.platform_id = c.message_id) LIMIT ?",
         (before, AT_ONCE),
     ).fetchall()
 
 
-def _forget_strays(connection: sqlite3.Connection, strays: Sequence[sqlite3.Row]) -> None:
+def _forget_strays(tx: Tx, strays: Sequence[TableRow]) -> None:
     for channel, message_id in {tuple(row) for row in strays}:
-        _forget_changes(connection, channel, [message_id])
+        _forget_changes(tx, channel, [message_id])
 
 
 def _marks(values: Sequence[object]) -> str:

@@ -1,11 +1,11 @@
-"""Row ids of channels and conversations, cached by the writer so that intake does not look them up."""
+"""Row ids of channels and conversations, cached so that intake does not look them up."""
 
-import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.outcome import CacheSize
-from belino.storage.arrivals import ArrivalTally
+from belino.storage.database import TableRow, Tx
 
 SEQ_BITS = 40
 SEQ_MASK = (1 << SEQ_BITS) - 1
@@ -44,50 +44,47 @@ class ConversationRow:
 
 
 class RowIds:
-    """The writer's cache. It is invalid after any rollback: call `undo`."""
+    """The ids and last numbers of channels and conversations that a transaction has seen."""
 
     def __init__(self) -> None:
         self._channels: dict[tuple[str, str, str], Channel] = {}
         self._conversations: dict[ConversationKey, Conversation] = {}
         self.turn: int | None = None
         """The last turn id."""
-        self.arrivals = ArrivalTally()
+
+    def flush(self, tx: Tx) -> None:
+        """Nothing is left to write: rows are inserted when they are first needed."""
 
     def undo(self) -> None:
-        """Drop the cache and the counts after a rollback."""
-        self.forget()
-        self.arrivals.undo()
-
-    def forget(self) -> None:
+        """Drop the cache: rows that it knows may be rolled back."""
         self._channels.clear()
         self._conversations.clear()
         self.turn = None
 
-    @property
-    def size(self) -> CacheSize:
+    def cache_sizes(self) -> Mapping[str, CacheSize]:
         known = len(self._channels) + len(self._conversations)
-        return CacheSize.of_entries(known, most=2 * _REMEMBERED, each=300)
+        return {"row_ids": CacheSize.of_entries(known, most=2 * _REMEMBERED, each=300)}
 
-    def next_turn(self, connection: sqlite3.Connection) -> int:
+    def next_turn(self, tx: Tx) -> int:
         if self.turn is None:
-            self.turn = int(connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()[0])
+            self.turn = int(tx.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()[0])
         self.turn += 1
         return self.turn
 
-    def conversation(self, connection: sqlite3.Connection, key: ConversationKey, now: int) -> Conversation:
+    def conversation(self, tx: Tx, key: ConversationKey, now: int) -> Conversation:
         """The conversation, created if it is new."""
         known = self._conversations.get(key)
         if known is not None:
             return known
         if len(self._conversations) >= _REMEMBERED:
-            self.forget()
-        channel = self.channel(connection, key)
-        row = connection.execute(
+            self.undo()
+        channel = self.channel(tx, key)
+        row = tx.execute(
             "INSERT INTO conversations (channel, thread, name, created) VALUES (?, ?, '', ?) "
             "ON CONFLICT DO UPDATE SET created = created RETURNING id, aged_turns",
             (channel.id, key.thread or "", now),
         ).fetchone()
-        turns = connection.execute(
+        turns = tx.execute(
             "SELECT coalesce(max(number), 0) FROM turns WHERE conversation = ? "
             "AND state IN ('waiting', 'running', 'answered', 'failed', 'aborted')",
             (row[0],),
@@ -95,44 +92,44 @@ class RowIds:
         made = self._conversations[key] = Conversation(row[0], channel, max(turns, row["aged_turns"]))
         return made
 
-    def channel(self, connection: sqlite3.Connection, key: ConversationKey) -> Channel:
+    def channel(self, tx: Tx, key: ConversationKey) -> Channel:
         """The channel, created if it is new."""
         names = (key.platform, key.account, key.channel)
         known = self._channels.get(names)
         if known is not None:
             return known
-        row = connection.execute(
+        row = tx.execute(
             "INSERT INTO channels (platform, account, channel, name, chat_type) VALUES (?, ?, ?, '', ?) "
             "ON CONFLICT DO UPDATE SET name = name RETURNING id, name, chat_type, aged_seq",
             (*names, ChatType.DIRECT.value),
         ).fetchone()
         first = row["id"] << SEQ_BITS
-        last = connection.execute("SELECT max(id) FROM messages WHERE id BETWEEN ? AND ?", (first, first | SEQ_MASK))
+        last = tx.execute("SELECT max(id) FROM messages WHERE id BETWEEN ? AND ?", (first, first | SEQ_MASK))
         seq = max((last.fetchone()[0] or 0) & SEQ_MASK, row["aged_seq"])
         made = self._channels[names] = Channel(row["id"], row["name"], row["chat_type"], seq)
         return made
 
 
-def call_channel(connection: sqlite3.Connection, channel: Channel, name: str | None, chat_type: str) -> None:
+def call_channel(tx: Tx, channel: Channel, name: str | None, chat_type: str) -> None:
     """Store a channel's latest name and type."""
     chosen = name or channel.name
     if chosen != channel.name or chat_type != channel.chat_type:
-        connection.execute("UPDATE channels SET name = ?, chat_type = ? WHERE id = ?", (chosen, chat_type, channel.id))
+        tx.execute("UPDATE channels SET name = ?, chat_type = ? WHERE id = ?", (chosen, chat_type, channel.id))
         channel.name, channel.chat_type = chosen, chat_type
 
 
-def find_channel(connection: sqlite3.Connection, key: ConversationKey) -> int | None:
+def find_channel(tx: Tx, key: ConversationKey) -> int | None:
     """The channel's row id; None if it is unknown."""
-    row = connection.execute(
+    row = tx.execute(
         "SELECT id FROM channels WHERE platform = ? AND account = ? AND channel = ?",
         (key.platform, key.account, key.channel),
     ).fetchone()
     return None if row is None else int(row[0])
 
 
-def find_place(connection: sqlite3.Connection, key: ConversationKey) -> ConversationRow | None:
+def find_place(tx: Tx, key: ConversationKey) -> ConversationRow | None:
     """The conversation's row ids; None if it is unknown."""
-    row = connection.execute(
+    row = tx.execute(
         "SELECT v.channel, v.id FROM channels c JOIN conversations v ON v.channel = c.id "
         "WHERE c.platform = ? AND c.account = ? AND c.channel = ? AND v.thread = ?",
         (key.platform, key.account, key.channel, key.thread or ""),
@@ -140,7 +137,7 @@ def find_place(connection: sqlite3.Connection, key: ConversationKey) -> Conversa
     return None if row is None else ConversationRow(row[0], row[1])
 
 
-def key_of(row: sqlite3.Row) -> ConversationKey:
+def key_of(row: TableRow) -> ConversationKey:
     """The conversation a row with platform, account, channel_key and thread belongs to."""
     return ConversationKey(
         platform=row["platform"], account=row["account"], channel=row["channel_key"], thread=row["thread"] or None

@@ -1,6 +1,5 @@
 """Search hits: rank a channel's messages for a query, and read the ones of the page from the store."""
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,11 +12,11 @@ from belino.search.passages import PassageHit
 from belino.search.postings import ChannelPostings
 from belino.search.ranking import Ranking, rank
 from belino.search.tokenizer import query_words
+from belino.storage.database import TableRow, Tx, from_micros
 from belino.storage.encryption import Keys
 from belino.storage.messages import by_number
 from belino.storage.row_ids import SEQ_BITS, SEQ_MASK
 from belino.storage.search_passages import ChannelPassages
-from belino.storage.timestamps import from_micros
 
 PEOPLE_NAMED = 5
 PASSAGE_CHARS = 400
@@ -27,26 +26,26 @@ PASSAGE_CHARS = 400
 class ChannelRecords:
     """The messages of one channel, in one snapshot of the store."""
 
-    def __init__(self, connection: sqlite3.Connection, keys: Keys, channel: int) -> None:
-        self._connection = connection
+    def __init__(self, tx: Tx, keys: Keys, channel: int) -> None:
+        self._tx = tx
         self._keys = keys
         self._channel = channel
 
     def numbered(self, seqs: Sequence[int]) -> tuple[StoredMessage, ...]:
         """The messages of these seqs, oldest first. A seq cannot reach into another channel."""
         own = [self._channel << SEQ_BITS | seq for seq in seqs if 0 < seq <= SEQ_MASK]
-        return by_number(self._connection, self._keys, own) if own else ()
+        return by_number(self._tx, self._keys, own) if own else ()
 
     def thread_summaries(self, roots: Sequence[str]) -> Mapping[str, ThreadSummary]:
         """The threads of these messages that have replies, and who wrote most of them; deleted replies do not count."""
         asked = tuple(dict.fromkeys(roots))
-        rows = self._connection.execute(
-            "SELECT root, author_name, count(*) AS replies, max(sent) AS last FROM messages "  # noqa: S608
+        rows = self._tx.execute(
+            "SELECT root, author_name, count(*) AS replies, max(sent) AS last FROM messages "
             f"WHERE channel = ? AND root IN ({','.join('?' * len(asked))}) AND deleted IS NULL "
             "GROUP BY root, author_id ORDER BY root, replies DESC, min(id)",
             (self._channel, *asked),
         ).fetchall()
-        by_root: dict[str, list[sqlite3.Row]] = {}
+        by_root: dict[str, list[TableRow]] = {}
         for row in rows:
             by_root.setdefault(row["root"], []).append(row)
         return {

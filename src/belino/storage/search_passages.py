@@ -4,7 +4,6 @@ They belong to the reading, not to a channel: a search sees those that the chann
 deletions need no note, and a document that is sent twice is indexed once.
 """
 
-import sqlite3
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
@@ -13,6 +12,7 @@ from typing import NamedTuple
 from belino.domain.outcome import MediaOutcome
 from belino.search import tokenizer
 from belino.search.passages import PassageList, PassageSource, index_parts
+from belino.storage.database import Tx
 from belino.storage.row_ids import SEQ_MASK
 
 VERSION = f"1-{tokenizer.VERSION}-{sys.byteorder}"
@@ -28,12 +28,12 @@ class IndexedReading(NamedTuple):
     rows: Sequence[tuple[int, bytes]]
 
 
-def unindexed(connection: sqlite3.Connection, channel: int | None) -> list[int]:
+def unindexed(tx: Tx, channel: int | None) -> list[int]:
     """Readings that were made, or continued, since they were last indexed; of one channel or of all."""
     if channel is None:
-        rows = connection.execute("SELECT id FROM readings WHERE indexed < ?1 OR indexed > ?1", (VERSION,))
+        rows = tx.execute("SELECT id FROM readings WHERE indexed < ?1 OR indexed > ?1", (VERSION,))
     else:
-        rows = connection.execute(
+        rows = tx.execute(
             "SELECT d.id FROM readings d WHERE (d.indexed < ?1 OR d.indexed > ?1) "
             "AND EXISTS (SELECT 1 FROM refs r WHERE r.sha256 = d.sha256 AND r.channel = ?2)",
             (VERSION, channel),
@@ -41,27 +41,27 @@ def unindexed(connection: sqlite3.Connection, channel: int | None) -> list[int]:
     return [row["id"] for row in rows]
 
 
-def index_reading(connection: sqlite3.Connection, reading: int, number: Callable[[str], int]) -> IndexedReading | None:
+def index_reading(tx: Tx, reading: int, number: Callable[[str], int]) -> IndexedReading | None:
     """The postings of a reading; None if it was deleted."""
-    head = connection.execute("SELECT edition FROM readings WHERE id = ?", (reading,)).fetchone()
+    head = tx.execute("SELECT edition FROM readings WHERE id = ?", (reading,)).fetchone()
     if head is None:
         return None
-    rows = connection.execute("SELECT * FROM reading_parts WHERE reading = ? ORDER BY number", (reading,))
+    rows = tx.execute("SELECT * FROM reading_parts WHERE reading = ? ORDER BY number", (reading,))
     parts = index_parts(((row["number"], f"{row['title']}\n{row['text']}") for row in rows), number)
     postings = sorted((_signed(term), packed) for term, packed in parts.postings.items())
     return IndexedReading(reading, head["edition"], parts.count, " ".join(parts.languages), postings)
 
 
-def store_reading(connection: sqlite3.Connection, indexed: IndexedReading) -> None:
+def store_reading(tx: Tx, indexed: IndexedReading) -> None:
     """Replace the postings of a reading, unless it was deleted or continued since."""
-    noted = connection.execute(
+    noted = tx.execute(
         "UPDATE readings SET indexed = ?, parts = ?, languages = ? WHERE id = ? AND edition = ?",
         (VERSION, indexed.parts, indexed.languages, indexed.reading, indexed.edition),
     )
     if not noted.rowcount:
         return
-    connection.execute("DELETE FROM reading_words WHERE reading = ?", (indexed.reading,))
-    connection.executemany(
+    tx.execute("DELETE FROM reading_words WHERE reading = ?", (indexed.reading,))
+    tx.many(
         "INSERT INTO reading_words VALUES (?, ?, ?)", [(term, indexed.reading, parts) for term, parts in indexed.rows]
     )
 
@@ -69,8 +69,8 @@ def store_reading(connection: sqlite3.Connection, indexed: IndexedReading) -> No
 class ChannelPassages:
     """The passages that one channel's refs lead to, in one snapshot of the store."""
 
-    def __init__(self, connection: sqlite3.Connection, channel: int) -> None:
-        self._connection = connection
+    def __init__(self, tx: Tx, channel: int) -> None:
+        self._tx = tx
         self._channel = channel
 
     def __len__(self) -> int:
@@ -81,15 +81,15 @@ class ChannelPassages:
         return {language for some in {row[2] for row in self._documents} for language in some.split()}
 
     def find(self, numbers: Sequence[int]) -> PassageList:
-        rows = self._connection.execute(
-            f"SELECT reading, parts FROM reading_words WHERE term IN ({','.join('?' * len(numbers))})",  # noqa: S608
+        rows = self._tx.execute(
+            f"SELECT reading, parts FROM reading_words WHERE term IN ({','.join('?' * len(numbers))})",
             [_signed(number) for number in numbers],
         )
         known = self._parts
         return PassageList([(reading, parts) for reading, parts in rows if reading in known])
 
     def sources(self, document: int) -> Sequence[PassageSource]:
-        rows = self._connection.execute(
+        rows = self._tx.execute(
             "SELECT b.message, r.id FROM readings d JOIN refs r ON r.sha256 = d.sha256 "
             "JOIN message_refs b ON b.ref = r.seq WHERE d.id = ? AND r.channel = ? AND r.outcome <> ? "
             "AND b.role IN ('own', 'forwarded') ORDER BY b.message",
@@ -98,10 +98,10 @@ class ChannelPassages:
         return [PassageSource(message & SEQ_MASK, ref) for message, ref in rows]
 
     def unit(self, document: int) -> str:
-        return str(self._connection.execute("SELECT unit FROM readings WHERE id = ?", (document,)).fetchone()["unit"])
+        return str(self._tx.execute("SELECT unit FROM readings WHERE id = ?", (document,)).fetchone()["unit"])
 
     def text(self, document: int, number: int) -> str:
-        row = self._connection.execute(
+        row = self._tx.execute(
             "SELECT title, text FROM reading_parts WHERE reading = ? AND number = ?", (document, number)
         ).fetchone()
         return f"{row['title']} {row['text']}"
@@ -109,7 +109,7 @@ class ChannelPassages:
     @cached_property
     def _documents(self) -> Sequence[tuple[int, int, str]]:
         # In this order, whatever SQLite plans (the plus keeps it from scanning all readings): few refs were fetched.
-        rows = self._connection.execute(
+        rows = self._tx.execute(
             "SELECT DISTINCT d.id, d.parts, d.languages FROM refs r INDEXED BY refs_with_bytes "
             "CROSS JOIN readings d ON d.sha256 = r.sha256 WHERE r.channel = ? AND r.sha256 IS NOT NULL "
             "AND r.outcome <> ? AND +d.indexed = ? AND d.unread IS NULL",

@@ -6,7 +6,6 @@ segment, and segments of similar size are merged, so that a channel never has ma
 
 import hashlib
 import logging
-import sqlite3
 import threading
 import zlib
 from array import array
@@ -26,11 +25,11 @@ from belino.search.postings import ChannelPostings
 from belino.search.segment import FORMAT, MessageFlag, SegmentEntry, unpack
 from belino.search.tokenizer import tokenize
 from belino.storage import search_passages
+from belino.storage.database import Database, TableRow, Tx
 from belino.storage.encryption import Keys
 from belino.storage.row_ids import SEQ_BITS, SEQ_MASK, find_channel
 from belino.storage.search_hits import ChannelRecords, ChannelView, find_hits
 from belino.storage.search_passages import ChannelPassages
-from belino.storage.writer import Readers, Writer
 
 HOT_BYTES = 96 << 20
 """Memory for all hot indexes together; the least recently used is evicted first."""
@@ -107,9 +106,8 @@ class IndexUpdate(NamedTuple):
 class SearchIndex:
     """The search indexes of all channels."""
 
-    def __init__(self, readers: Readers, writer: Writer, keys: Keys) -> None:
-        self._readers = readers
-        self._writer = writer
+    def __init__(self, database: Database, keys: Keys) -> None:
+        self._database = database
         self._keys = keys
         self._hot: OrderedDict[int, HotIndex] = OrderedDict()
         self._lock = threading.Lock()
@@ -131,10 +129,10 @@ class SearchIndex:
     async def use(self, channel: ConversationKey, work: Callable[[ChannelView], T]) -> T | None:
         """Run work on a channel's index, brought up to date, in a reader's thread; None for an unknown channel."""
         run = partial(self._use, channel=channel, work=work)
-        done = await self._readers.read(run)
+        done = await self._database.read(run)
         if isinstance(done, Unindexed):
             await self._index_readings(done.readings)
-            done = await self._readers.read(partial(run, as_it_is=True))
+            done = await self._database.read(partial(run, as_it_is=True))
         if done is None or isinstance(done, Unindexed):
             return None
         result, update = done
@@ -143,13 +141,13 @@ class SearchIndex:
 
     async def index_ahead(self) -> int:
         """Index what no search has needed yet, channel by channel. Returns how many channels were behind."""
-        behind = await self._readers.read(_behind)
+        behind = await self._database.read(_behind)
         for channel in behind:
             more = True
             while more:
-                update, more = await self._readers.read(partial(self._advance, channel=channel))
+                update, more = await self._database.read(partial(self._advance, channel=channel))
                 await self._write(update)
-        await self._index_readings(await self._readers.read(partial(search_passages.unindexed, channel=None)))
+        await self._index_readings(await self._database.read(partial(search_passages.unindexed, channel=None)))
         return len(behind)
 
     def number(self, term: str) -> int:
@@ -168,46 +166,46 @@ class SearchIndex:
 
     def _use(
         self,
-        connection: sqlite3.Connection,
+        tx: Tx,
         channel: ConversationKey,
         work: Callable[[ChannelView], T],
         *,
         as_it_is: bool = False,
     ) -> "tuple[T, IndexUpdate | None] | Unindexed | None":
         """`as_it_is`: without the documents that are not indexed yet."""
-        number = find_channel(connection, channel)
+        number = find_channel(tx, channel)
         if number is None:
             return None
-        if not as_it_is and (unindexed := search_passages.unindexed(connection, number)):
+        if not as_it_is and (unindexed := search_passages.unindexed(tx, number)):
             return Unindexed(unindexed)
         hot = self._warm(number)
         with hot.lock:
-            while self._catch_up(connection, hot):
+            while self._catch_up(tx, hot):
                 hot.postings.end_tail()
-            passages, records = ChannelPassages(connection, number), ChannelRecords(connection, self._keys, number)
+            passages, records = ChannelPassages(tx, number), ChannelRecords(tx, self._keys, number)
             result = work(ChannelView(hot.postings, passages, records))
             update = update_of(hot, LAZY * STRETCH)
         self._weigh(hot)
         return result, update
 
-    def _advance(self, connection: sqlite3.Connection, channel: int) -> tuple[IndexUpdate | None, bool]:
+    def _advance(self, tx: Tx, channel: int) -> tuple[IndexUpdate | None, bool]:
         """Index the next messages of a channel; True if there may be more."""
         hot = self._warm(channel)
         with hot.lock:
-            more = self._catch_up(connection, hot)
+            more = self._catch_up(tx, hot)
             update = update_of(hot, STRETCH, patches=0)
         self._weigh(hot)
         return update, more
 
     async def _index_readings(self, readings: Sequence[int]) -> None:
         for reading in readings:
-            indexed = await self._readers.read(
+            indexed = await self._database.read(
                 partial(search_passages.index_reading, reading=reading, number=self.number)
             )
             if indexed is None:
                 continue
             try:
-                await self._writer.write(partial(search_passages.store_reading, indexed=indexed))
+                await self._database.write(partial(search_passages.store_reading, indexed=indexed))
             except StoreError as error:
                 log.warning("a document's words could not be stored and will be again: %s", type(error).__name__)
 
@@ -215,7 +213,7 @@ class SearchIndex:
         if update is None:
             return
         try:
-            await self._writer.write(partial(store_update, update=update))
+            await self._database.write(partial(store_update, update=update))
         except StoreError as error:
             log.warning("the search index could not be stored and will be made again: %s", type(error).__name__)
             with self._lock:
@@ -239,21 +237,21 @@ class SearchIndex:
             while self._held > HOT_BYTES and len(self._hot) > 1:
                 self._held -= self._hot.popitem(last=False)[1].size
 
-    def _catch_up(self, connection: sqlite3.Connection, hot: HotIndex) -> bool:
+    def _catch_up(self, tx: Tx, hot: HotIndex) -> bool:
         """Apply changes and index new messages; True if there may be more than is read at once."""
         if not hot.loaded:
-            _load(connection, hot)
-        self._read_notes(connection, hot)
+            _load(tx, hot)
+        self._read_notes(tx, hot)
         postings = hot.postings
         past = postings.seqs[-1] if len(postings) else 0
-        entries = self._entries(connection, hot.channel, past + 1, SEQ_MASK)
+        entries = self._entries(tx, hot.channel, past + 1, SEQ_MASK)
         for entry in entries:
             postings.add(entry)
         return len(entries) == READ_AT_ONCE
 
-    def _read_notes(self, connection: sqlite3.Connection, hot: HotIndex) -> None:
+    def _read_notes(self, tx: Tx, hot: HotIndex) -> None:
         first = hot.channel << SEQ_BITS
-        notes = connection.execute(
+        notes = tx.execute(
             "SELECT max(number) AS number, message FROM search_stale WHERE message BETWEEN ? AND ? AND number > ? "
             "GROUP BY message",
             (first, first | SEQ_MASK, hot.seen),
@@ -268,21 +266,21 @@ class SearchIndex:
             seq = note["message"] & SEQ_MASK
             place = postings.place(seq)
             if place is not None:
-                entries += self._entries(connection, hot.channel, seq, seq) or [postings.without(place)]
+                entries += self._entries(tx, hot.channel, seq, seq) or [postings.without(place)]
         postings.patch(entries)
 
-    def _entries(self, connection: sqlite3.Connection, channel: int, first: int, last: int) -> list[SegmentEntry]:
+    def _entries(self, tx: Tx, channel: int, first: int, last: int) -> list[SegmentEntry]:
         """The channel's messages between two seqs, as many as are read at once."""
         between = (channel << SEQ_BITS | first, channel << SEQ_BITS | last, READ_AT_ONCE)
-        rows = connection.execute(_ENTRIES, between).fetchall()
+        rows = tx.execute(_ENTRIES, between).fetchall()
         if not rows:
             return []
         captions: dict[int, list[str]] = {}
-        for row in connection.execute(_CAPTIONS, (rows[0]["id"], rows[-1]["id"])):
+        for row in tx.execute(_CAPTIONS, (rows[0]["id"], rows[-1]["id"])):
             captions.setdefault(row["message"], []).extend(filter(None, (row["caption"], row["file_name"])))
         return [self._entry(row, captions.get(row["id"])) for row in rows]
 
-    def _entry(self, row: sqlite3.Row, captions: Sequence[str] | None) -> SegmentEntry:
+    def _entry(self, row: TableRow, captions: Sequence[str] | None) -> SegmentEntry:
         """`captions`: captions and file names of its media; None if it has none."""
         text: str = row["text"]
         if row["forward"] is not None:
@@ -331,32 +329,32 @@ def update_of(hot: HotIndex, stretch: int, patches: int = PATCHES) -> IndexUpdat
     return IndexUpdate(hot.channel, tuple(ranges), noted)
 
 
-def store_update(connection: sqlite3.Connection, update: IndexUpdate) -> None:
+def store_update(tx: Tx, update: IndexUpdate) -> None:
     """Store segments in place of those that hold the same messages."""
     channel = update.channel
     for stretch in update.ranges:
         held = (channel, stretch.first, stretch.last, VERSION)
         larger = "SELECT 1 FROM search_segments WHERE channel = ? AND first <= ? AND last > ? AND version = ?"
-        if connection.execute(larger, held).fetchone() is not None:
+        if tx.execute(larger, held).fetchone() is not None:
             continue  # another search has already merged more of them
-        connection.execute(
+        tx.execute(
             "DELETE FROM search_segments WHERE channel = ?1 AND (first >= ?2 AND last <= ?3 "
             "OR first <= ?3 AND last >= ?2 AND version <> ?4)",
             held,
         )
         if stretch.content is not None:
-            connection.execute("INSERT INTO search_segments VALUES (?, ?, ?, ?, ?)", (*held, stretch.content))
+            tx.execute("INSERT INTO search_segments VALUES (?, ?, ?, ?, ?)", (*held, stretch.content))
     first = channel << SEQ_BITS
-    connection.execute(
+    tx.execute(
         "DELETE FROM search_stale WHERE message BETWEEN ? AND ? AND number <= ?",
         (first, first | SEQ_MASK, update.noted),
     )
 
 
-def _load(connection: sqlite3.Connection, hot: HotIndex) -> None:
+def _load(tx: Tx, hot: HotIndex) -> None:
     """Load the stored segments, up to the first of another version."""
     hot.loaded = True
-    rows = connection.execute("SELECT * FROM search_segments WHERE channel = ? ORDER BY first", (hot.channel,))
+    rows = tx.execute("SELECT * FROM search_segments WHERE channel = ? ORDER BY first", (hot.channel,))
     past = -1
     for row in rows:
         segment = unpack(row["content"]) if row["version"] == VERSION and row["first"] > past else None
@@ -367,9 +365,9 @@ def _load(connection: sqlite3.Connection, hot: HotIndex) -> None:
         hot.postings.add_segment(segment)
 
 
-def _behind(connection: sqlite3.Connection) -> list[int]:
+def _behind(tx: Tx) -> list[int]:
     """Channels with changes, or enough messages for a segment, that are not in the stored index."""
-    rows = connection.execute(
+    rows = tx.execute(
         "SELECT c.id, (SELECT max(m.id) FROM messages m WHERE m.id BETWEEN c.id << ?1 AND c.id << ?1 | ?2) AS newest, "
         "(SELECT max(s.last) FROM search_segments s WHERE s.channel = c.id) AS last, EXISTS (SELECT 1 FROM "
         "search_stale t WHERE t.message BETWEEN c.id << ?1 AND c.id << ?1 | ?2) AS noted FROM channels c",
@@ -380,7 +378,7 @@ def _behind(connection: sqlite3.Connection) -> list[int]:
     ]
 
 
-def _root(row: sqlite3.Row) -> int:
+def _root(row: TableRow) -> int:
     """The seq of the thread's first message; a number of its own if the store does not have it."""
     if row["root"] is None:
         return 0

@@ -1,13 +1,13 @@
 """Sessions of agents: memory, turns ended, read positions, and the manifest of media they were shown."""
 
 import logging
-import sqlite3
 from dataclasses import asdict
 
 import orjson
 
 from belino.domain.message import ConversationKey
 from belino.domain.stored import ManifestEntry, ReadPosition, Session, TurnEnd
+from belino.storage.database import TableRow, Tx
 from belino.storage.row_ids import find_place
 
 log = logging.getLogger(__name__)
@@ -17,22 +17,22 @@ MANIFEST_MOST = 1_000
 """Entries kept, the most recently shown: more pictures than any model has in its context."""
 
 
-def session(connection: sqlite3.Connection, conversation: ConversationKey) -> Session:
+def session(tx: Tx, conversation: ConversationKey) -> Session:
     """The session of a conversation; empty for a new one."""
-    place = find_place(connection, conversation)
-    row = None if place is None else _row(connection, place.conversation)
+    place = find_place(tx, conversation)
+    row = None if place is None else _row(tx, place.conversation)
     return _NEW if row is None else _session(row)
 
 
-def end_session_turn(connection: sqlite3.Connection, conversation: int, end: TurnEnd) -> None:
+def end_session_turn(tx: Tx, conversation: int, end: TurnEnd) -> None:
     """Count the turn, and store the memory, what was shown and lost, and the read position."""
-    row = _row(connection, conversation)
+    row = _row(tx, conversation)
     before = (_NEW if row is None else _session(row)).found_by(end.agent)
     if end.anew:
         before = before.forgotten()
     manifest = _with(before.manifest, end.shown)
     told = end.told or before.told
-    connection.execute(
+    tx.execute(
         "INSERT INTO sessions (conversation, memory, turns, manifest, lost, compacted, told_seq, told_change, agent) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT DO UPDATE SET memory = excluded.memory, turns = excluded.turns, "
@@ -69,14 +69,12 @@ def _lost(before: Session, end: TurnEnd, manifest: tuple[ManifestEntry, ...]) ->
     return list(dict.fromkeys(entry.artifact_id for entry in manifest if entry.artifact_id in lost))
 
 
-def _row(connection: sqlite3.Connection, conversation: int) -> sqlite3.Row | None:
-    row: sqlite3.Row | None = connection.execute(
-        "SELECT * FROM sessions WHERE conversation = ?", (conversation,)
-    ).fetchone()
+def _row(tx: Tx, conversation: int) -> TableRow | None:
+    row: TableRow | None = tx.execute("SELECT * FROM sessions WHERE conversation = ?", (conversation,)).fetchone()
     return row
 
 
-def _session(row: sqlite3.Row) -> Session:
+def _session(row: TableRow) -> Session:
     told = None if row["told_seq"] is None else ReadPosition(seq=row["told_seq"], change=row["told_change"])
     manifest = _manifest(row)
     return Session(
@@ -90,7 +88,7 @@ def _session(row: sqlite3.Row) -> Session:
     )
 
 
-def _manifest(row: sqlite3.Row) -> tuple[ManifestEntry, ...]:
+def _manifest(row: TableRow) -> tuple[ManifestEntry, ...]:
     """The manifest; empty if it cannot be read, because the worst effect is a picture shown twice."""
     try:
         return tuple(_entry(entry) for entry in orjson.loads(row["manifest"]))
@@ -99,7 +97,7 @@ def _manifest(row: sqlite3.Row) -> tuple[ManifestEntry, ...]:
         return ()
 
 
-def _lost_refs(row: sqlite3.Row, manifest: tuple[ManifestEntry, ...]) -> tuple[str, ...]:
+def _lost_refs(row: TableRow, manifest: tuple[ManifestEntry, ...]) -> tuple[str, ...]:
     """Refs lost from context; all if unreadable: a picture shown twice costs less than one never seen again."""
     try:
         lost = orjson.loads(row["lost"] or b"[]")

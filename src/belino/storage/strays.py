@@ -13,7 +13,7 @@ from functools import partial
 from belino.domain.stored import Strays, Tidied
 from belino.storage import blobs
 from belino.storage.blobs import BlobFolder, on_disk
-from belino.storage.writer import Writer
+from belino.storage.database import Database
 
 SETTLED = timedelta(hours=1)
 """Time after a start to notice that the database is the wrong one."""
@@ -27,7 +27,7 @@ class StraySweep:
 
     def __init__(
         self,
-        writer: Writer,
+        database: Database,
         folder: BlobFolder,
         *,
         now: datetime,
@@ -36,7 +36,7 @@ class StraySweep:
         all_strays: bool,
     ) -> None:
         """`open_for` is the time since the start; `all_strays` says that a person has decided to put all aside."""
-        self._writer = writer
+        self._database = database
         self._folder = folder
         self._now = now
         self._is_settled = open_for >= SETTLED
@@ -76,7 +76,7 @@ class StraySweep:
 
     async def _without_row(self, names: list[str]) -> tuple[str, ...]:
         # Read on the writer, whose order counts: a row that is inserted later is also reported later.
-        return await self._writer.write(partial(blobs.without_row, names=names))
+        return await self._database.write(partial(blobs.without_row, names=names))
 
     async def _expire(self) -> tuple[dict[str, int], dict[str, int]]:
         """The sizes of files that expired after a week in `aside/`, and of those that remain."""

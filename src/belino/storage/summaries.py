@@ -1,14 +1,13 @@
 """Summaries of the store: channels, conversations and numbers for status and metrics."""
 
-import sqlite3
 from collections.abc import Mapping
 
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.outcome import TurnState
 from belino.domain.reply import ParcelState
 from belino.domain.stored import ChannelSummary, ConversationSummary
+from belino.storage.database import Tx, maybe_from_micros
 from belino.storage.row_ids import KEY_COLUMNS, RowIds, call_channel, key_of
-from belino.storage.timestamps import maybe_from_micros
 
 _SNIPPET_CHARS = 200
 
@@ -25,18 +24,16 @@ _COUNTS = {
 }
 
 
-def open_conversation(
-    connection: sqlite3.Connection, places: RowIds, key: ConversationKey, name: str, chat_type: ChatType, now: int
-) -> None:
+def open_conversation(tx: Tx, key: ConversationKey, name: str, chat_type: ChatType, now: int) -> None:
     """Create a conversation before its first message."""
-    place = places.conversation(connection, key, now)
-    connection.execute("UPDATE conversations SET name = ? WHERE id = ?", (name, place.id))
-    call_channel(connection, place.channel, None if key.thread else name, chat_type)
+    place = tx.memo(RowIds).conversation(tx, key, now)
+    tx.execute("UPDATE conversations SET name = ? WHERE id = ?", (name, place.id))
+    call_channel(tx, place.channel, None if key.thread else name, chat_type)
 
 
-def channels(connection: sqlite3.Connection) -> tuple[ChannelSummary, ...]:
+def channels(tx: Tx) -> tuple[ChannelSummary, ...]:
     """Every channel and its totals, the most recently active first."""
-    rows = connection.execute(
+    rows = tx.execute(
         "SELECT c.platform, c.account, c.channel AS channel_key, '' AS thread, c.name, c.chat_type, "
         "(SELECT count(*) FROM messages m WHERE m.channel = c.id) AS messages, "
         "(SELECT count(*) FROM refs r WHERE r.channel = c.id) AS media, "
@@ -59,10 +56,10 @@ def channels(connection: sqlite3.Connection) -> tuple[ChannelSummary, ...]:
     )
 
 
-def conversations(connection: sqlite3.Connection, platform: str | None) -> tuple[ConversationSummary, ...]:
+def conversations(tx: Tx, platform: str | None) -> tuple[ConversationSummary, ...]:
     """Every conversation and its last message, the most recently active first."""
-    rows = connection.execute(
-        f"SELECT {KEY_COLUMNS}, v.name, v.created, c.name AS channel_name, m.received, m.author_name, m.text, "  # noqa: S608
+    rows = tx.execute(
+        f"SELECT {KEY_COLUMNS}, v.name, v.created, c.name AS channel_name, m.received, m.author_name, m.text, "
         "(SELECT count(*) FROM messages x WHERE x.conversation = v.id) AS messages, "
         "(SELECT count(*) FROM turns t WHERE t.conversation = v.id AND t.state IN ('waiting', 'running')) AS waiting "
         "FROM conversations v JOIN channels c ON c.id = v.channel "
@@ -86,11 +83,11 @@ def conversations(connection: sqlite3.Connection, platform: str | None) -> tuple
     )
 
 
-def counts(connection: sqlite3.Connection) -> Mapping[str, int]:
+def counts(tx: Tx) -> Mapping[str, int]:
     """Numbers by name; turns and parcels by their state."""
-    found = {name: int(connection.execute(query).fetchone()[0]) for name, query in _COUNTS.items()}
+    found = {name: int(tx.execute(query).fetchone()[0]) for name, query in _COUNTS.items()}
     found |= {f"turns_{state}": 0 for state in TurnState} | {f"parcels_{state}": 0 for state in ParcelState}
     for table in ("turns", "parcels"):
-        for row in connection.execute(f"SELECT state, count(*) FROM {table} GROUP BY state"):  # noqa: S608
+        for row in tx.execute(f"SELECT state, count(*) FROM {table} GROUP BY state"):
             found[f"{table}_{row[0]}"] = int(row[1])
     return found

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import secrets
-import sqlite3
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,9 +11,9 @@ from belino.domain.message import ConversationKey
 from belino.domain.stored import Upload, UploadLimits
 from belino.storage import fetches
 from belino.storage.blobs import PIECE, insert_blob, sync_folder
+from belino.storage.database import Rows, TableRow, Tx, from_micros
 from belino.storage.deletions import forsake
 from belino.storage.file_writer import write_all
-from belino.storage.timestamps import from_micros
 
 NOTE_BYTES = 8 << 20
 """At most this much has to be sent again after the process was killed."""
@@ -69,7 +68,7 @@ def hash_file(path: Path) -> str:
 
 
 def start_upload(
-    connection: sqlite3.Connection,
+    tx: Tx,
     conversation: ConversationKey,
     *,
     channel: int,
@@ -79,25 +78,23 @@ def start_upload(
     sha256: str | None,
     resumable: bool,
     now: int,
-) -> sqlite3.Row:
+) -> TableRow:
     """Record the start of an upload."""
-    row: sqlite3.Row = connection.execute(
+    row: TableRow = tx.execute(
         "INSERT INTO uploads VALUES (?, ?, ?, ?, ?, 0, ?, ?, NULL, ?, NULL, ?) RETURNING *",
         (secrets.token_hex(_ID_BYTES), str(conversation), name, mime, size, now, sha256, channel, resumable),
     ).fetchone()
     return row
 
 
-def over_limits(
-    connection: sqlite3.Connection, channel: int, size: int, limits: UploadLimits, now: int
-) -> OverDailyLimit | UploadsFull | None:
+def over_limits(tx: Tx, channel: int, size: int, limits: UploadLimits, now: int) -> OverDailyLimit | UploadsFull | None:
     """Why the channel's daily limit or that of all uploads refuses an upload; None if neither does.
 
     To be called in the transaction that begins the upload, so that concurrent uploads cannot use the same allowance. It
     raises nothing: a transaction that fails is run again with all the others of its batch.
     """
-    fetches.turn_back(connection, channel, now)
-    spent, _ = fetches.bytes_counted(connection, channel, now - _DAY)
+    fetches.turn_back(tx, channel, now)
+    spent, _ = fetches.bytes_counted(tx, channel, now - _DAY)
     if size > limits.channel_bytes_per_day - spent:
         left = max(0, limits.channel_bytes_per_day - spent)
         return OverDailyLimit(
@@ -105,7 +102,7 @@ def over_limits(
             "(media.channel_bytes_per_day); send it later, or a smaller one.",
             limit=limits.channel_bytes_per_day,
         )
-    held = unattached_bytes(connection)
+    held = unattached_bytes(tx)
     if size > limits.total_bytes - held:
         return UploadsFull(
             f"The file has {size} bytes and {max(0, limits.total_bytes - held)} are left of the {limits.total_bytes} "
@@ -114,74 +111,72 @@ def over_limits(
     return None
 
 
-def unattached_bytes(connection: sqlite3.Connection) -> int:
+def unattached_bytes(tx: Tx) -> int:
     """Bytes that uploads announced or hold and no message took, and abandoned ones that are still on disk."""
     query = (
         "SELECT (SELECT coalesce(sum(size), 0) FROM uploads) + (SELECT coalesce(sum(b.size), 0) FROM blobs_forsaken f "
         "JOIN blobs b USING (sha256) WHERE NOT EXISTS (SELECT 1 FROM blob_uses u WHERE u.sha256 = f.sha256))"
     )
-    return int(connection.execute(query).fetchone()[0])
+    return int(tx.execute(query).fetchone()[0])
 
 
-def find_upload(connection: sqlite3.Connection, upload_id: str) -> sqlite3.Row | None:
+def find_upload(tx: Tx, upload_id: str) -> TableRow | None:
     """An upload's row."""
-    row: sqlite3.Row | None = connection.execute("SELECT * FROM uploads WHERE id = ?", (upload_id,)).fetchone()
+    row: TableRow | None = tx.execute("SELECT * FROM uploads WHERE id = ?", (upload_id,)).fetchone()
     return row
 
 
-def note_written(connection: sqlite3.Connection, upload_id: str, offset: int) -> sqlite3.Row:
+def note_written(tx: Tx, upload_id: str, offset: int) -> TableRow:
     """Record that these bytes are on disk."""
-    return _known(connection.execute("UPDATE uploads SET written = ? WHERE id = ? RETURNING *", (offset, upload_id)))
+    return _known(tx.execute("UPDATE uploads SET written = ? WHERE id = ? RETURNING *", (offset, upload_id)))
 
 
-def complete_upload(connection: sqlite3.Connection, row: sqlite3.Row, sha256: str, now: int) -> sqlite3.Row:
+def complete_upload(tx: Tx, row: TableRow, sha256: str, now: int) -> TableRow:
     """Turn the upload into a blob, which it uses until a message does; it counts toward the daily limit."""
-    _count(connection, row, row["size"], now)
-    insert_blob(connection, sha256, row["mime"], row["size"], now, declared=True)
-    connection.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (sha256, _owner(row["id"])))
+    _count(tx, row, row["size"], now)
+    insert_blob(tx, sha256, row["mime"], row["size"], now, declared=True)
+    tx.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (sha256, _owner(row["id"])))
     return _known(
-        connection.execute(
+        tx.execute(
             "UPDATE uploads SET written = size, sha256 = ?, finished = ? WHERE id = ? RETURNING *",
             (sha256, now, row["id"]),
         )
     )
 
 
-def drop_upload(connection: sqlite3.Connection, upload_id: str, now: int) -> None:
+def drop_upload(tx: Tx, upload_id: str, now: int) -> None:
     """Delete an upload; a blob in use stays. The bytes of an unfinished one count toward the daily limit."""
-    row = connection.execute("DELETE FROM uploads WHERE id = ? RETURNING *", (upload_id,)).fetchone()
+    row = tx.execute("DELETE FROM uploads WHERE id = ? RETURNING *", (upload_id,)).fetchone()
     if row is None:
         return
     if row["sha256"] is None:
-        _count(connection, row, row["written"], now)
+        _count(tx, row, row["written"], now)
         return
-    connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["sha256"], _owner(upload_id)))
-    if connection.execute("SELECT 1 FROM blob_uses WHERE sha256 = ?", (row["sha256"],)).fetchone() is None:
-        forsake(connection, (row["sha256"],), now)
+    tx.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["sha256"], _owner(upload_id)))
+    if tx.execute("SELECT 1 FROM blob_uses WHERE sha256 = ?", (row["sha256"],)).fetchone() is None:
+        forsake(tx, (row["sha256"],), now)
 
 
-def drop_interrupted(connection: sqlite3.Connection, now: int) -> None:
+def drop_interrupted(tx: Tx, now: int) -> None:
     """Delete uploads that ended with the process that began them: no client knows their ids."""
-    connection.execute("BEGIN IMMEDIATE")
-    for row in connection.execute("SELECT id FROM uploads WHERE NOT resumable").fetchall():
-        drop_upload(connection, row["id"], now)
-    connection.execute("COMMIT")
+    for row in tx.execute("SELECT id FROM uploads WHERE NOT resumable").fetchall():
+        drop_upload(tx, row["id"], now)
 
 
-def old_uploads(connection: sqlite3.Connection, *, finished_before: int, begun_before: int) -> tuple[str, ...]:
+def old_uploads(tx: Tx, *, finished_before: int, begun_before: int) -> tuple[str, ...]:
     """Uploads finished before one time, and unfinished ones begun before the other."""
-    rows = connection.execute(
+    rows = tx.execute(
         "SELECT id FROM uploads WHERE iif(sha256 IS NULL, created < ?, finished < ?)", (begun_before, finished_before)
     )
     return tuple(row["id"] for row in rows)
 
 
-def unfinished_uploads(connection: sqlite3.Connection) -> tuple[str, ...]:
+def unfinished_uploads(tx: Tx) -> tuple[str, ...]:
     """Unfinished uploads."""
-    return tuple(row["id"] for row in connection.execute("SELECT id FROM uploads WHERE sha256 IS NULL"))
+    return tuple(row["id"] for row in tx.execute("SELECT id FROM uploads WHERE sha256 IS NULL"))
 
 
-def as_upload(row: sqlite3.Row, folder: Path) -> Upload:
+def as_upload(row: TableRow, folder: Path) -> Upload:
     """A row as a value. Bytes that are not in the folder have not arrived, whatever was recorded."""
     path = file_of(folder, row["id"])
     there = row["size"] if row["sha256"] is not None else path.stat().st_size if path.is_file() else 0
@@ -197,16 +192,16 @@ def as_upload(row: sqlite3.Row, folder: Path) -> Upload:
     )
 
 
-def _known(found: sqlite3.Cursor) -> sqlite3.Row:
-    row: sqlite3.Row | None = found.fetchone()
+def _known(found: Rows) -> TableRow:
+    row: TableRow | None = found.fetchone()
     if row is None:
         raise UploadError("there is no such upload")
     return row
 
 
-def _count(connection: sqlite3.Connection, row: sqlite3.Row, size: int, now: int) -> None:
+def _count(tx: Tx, row: TableRow, size: int, now: int) -> None:
     if size and row["channel"] is not None:
-        fetches.count_bytes(connection, row["channel"], size, now)
+        fetches.count_bytes(tx, row["channel"], size, now)
 
 
 def _owner(upload_id: str) -> str:

@@ -56,7 +56,7 @@ class FakeClock:
             raise AssertionError(f"no task sleeps for {seconds} s; waits: {self._waits()}") from None
 
     async def wake(self, seconds: float) -> None:
-        """Wait until a task sleeps that wakes in `seconds`, to the millisecond, and move the time to its end, no further.
+        """Wait until a task sleeps that wakes in `seconds`, to the millisecond, and move the time exactly to its end.
 
         What the task then does takes no time on this clock, even where it waits for a thread.
         """

@@ -1,8 +1,8 @@
 """Albums: the media sent together with a picture, in one message or in several that belong together."""
 
 from belino.domain.message import ConversationKey
-from belino.domain.store import Library
 from belino.domain.stored import RefRecord
+from belino.storage.library_verbs import LibraryVerbs
 
 ALBUM_MOST = 30
 """The most pictures on one contact sheet."""
@@ -10,7 +10,7 @@ NEARBY = 100
 """Items of an album arrive together: the others are among this many refs before and after."""
 
 
-async def album_of(library: Library, channel: ConversationKey, record: RefRecord) -> tuple[RefRecord, ...]:
+async def album_of(library: LibraryVerbs, channel: ConversationKey, record: RefRecord) -> tuple[RefRecord, ...]:
     """The refs of the album in order; the ref alone if it is not in an album."""
     near = await library.refs(channel, before=record.seq + NEARBY, limit=2 * NEARBY)
     ids = list(dict.fromkeys(each.ref.message_id for each in near))

@@ -22,12 +22,13 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Clock
 from belino.domain.safe_text import clean_name
-from belino.domain.store import Library, MessageSearch
 from belino.domain.stored import ManifestEntry, RefRecord
 from belino.domain.units import format_size
 from belino.media.fetch import Fetcher
 from belino.media.paths import place, stored_name
 from belino.media.render import Renderer
+from belino.storage.library_verbs import LibraryVerbs
+from belino.storage.store import Store
 
 REF_ID = re.compile(r"[a-z0-9]{1,8}_[a-z0-9]{12}")
 
@@ -39,8 +40,8 @@ class ToolContext:
     """Everything the media tools work on; the channel is fixed here, no argument can change it."""
 
     channel: ConversationKey
-    library: Library
-    archive: MessageSearch
+    library: LibraryVerbs
+    archive: Store
     fetcher: Fetcher
     history: History | None
     """Requests history that is not stored from the platform; None if that is not allowed."""

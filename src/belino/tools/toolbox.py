@@ -14,12 +14,13 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Clock
 from belino.domain.safe_text import one_line
-from belino.domain.store import Library, MessageSearch
 from belino.domain.stored import ManifestEntry
 from belino.domain.turn import Toolbox, ToolSpec
 from belino.media.fetch import Fetcher
 from belino.media.price import BLOCK_SIDE
 from belino.media.render import Renderer
+from belino.storage.library_verbs import LibraryVerbs
+from belino.storage.store import Store
 from belino.tools.channel import CHANNEL_MESSAGES, channel_messages
 from belino.tools.media import FETCH_MEDIA, LIST_MEDIA, fetch_media, list_media
 from belino.tools.search import CHANNEL_CONTEXT, channel_context
@@ -47,8 +48,8 @@ Tool = Callable[[Mapping[str, object]], Awaitable[tuple[Block, ...]]]
 def make_toolbox(
     *,
     conversation: ConversationKey,
-    library: Library,
-    archive: MessageSearch,
+    library: LibraryVerbs,
+    archive: Store,
     fetcher: Fetcher,
     history: History | None = None,
     folder: Path,

@@ -9,10 +9,10 @@ from belino.domain.errors import ToolError
 from belino.domain.media import Block, ImageBlock, MediaKind, MediaRef, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
-from belino.domain.store import Library
 from belino.domain.stored import ManifestEntry, RefRecord
 from belino.domain.turn import Toolbox
 from belino.media.placeholder import placeholder
+from belino.storage.library_verbs import LibraryVerbs
 
 ATTACHED_AT_MOST = 8
 
@@ -34,7 +34,7 @@ class AttachedPictures:
 class PictureAttacher:
     """What is needed to attach a picture."""
 
-    library: Library
+    library: LibraryVerbs
     channel: ConversationKey
     toolbox: Toolbox
     """Of the same channel; its calls are not recorded, because the agent did not make them."""

@@ -18,8 +18,8 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import TurnState
 from belino.domain.ports import Clock, Drafts
 from belino.domain.reply import DRAFT_OF, Parcel, ParcelKind, ParcelState, Reply
-from belino.domain.store import Outbox
 from belino.domain.stored import ClaimedTurn, StoredMessage, TurnEnd
+from belino.storage.outbox_verbs import OutboxVerbs
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class DraftWriter:
         claimed: ClaimedTurn,
         adapter: Drafts,
         limits: Limits,
-        outbox: Outbox,
+        outbox: OutboxVerbs,
         *,
         pause: float,
         clean: Callable[[str], str],

@@ -13,10 +13,10 @@ from belino.domain.errors import BelinoError, NoSuchMessage
 from belino.domain.media import TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.store import Store
 from belino.domain.stored import ClaimedTurn, Session, StoredMessage
 from belino.domain.tokens import estimate_tokens
 from belino.domain.turn import ReplyPart, Turn
+from belino.storage.store import Store
 from belino.tools.toolbox import SPECS
 from belino.turns.attach import PictureAttacher
 from belino.turns.prompt import PromptBuilder

@@ -16,9 +16,9 @@ from belino.domain.media import Block, MediaRef, TextBlock
 from belino.domain.message import ConversationKey, Quote
 from belino.domain.outcome import MediaOutcome, Stage, Step
 from belino.domain.ports import Agent, Clock
-from belino.domain.store import Store
 from belino.domain.stored import ClaimedTurn, Meanwhile, ReadPosition, RefRecord, Session, StoredMessage
 from belino.domain.tokens import estimate_tokens
+from belino.storage.store import Store
 from belino.turns.attach import AttachedPictures, PictureAttacher
 
 FENCE_HEX = 24

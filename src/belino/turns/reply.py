@@ -26,10 +26,10 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Adapter, Clock, HttpClient
 from belino.domain.reply import Offer, Parcel, ParcelState, Reply
-from belino.domain.store import Store
 from belino.domain.stored import ClaimedTurn
 from belino.media.daily_limit import DailyLimits
 from belino.storage.home import Home
+from belino.storage.store import Store
 from belino.tools.sending import Outlet
 
 log = logging.getLogger(__name__)

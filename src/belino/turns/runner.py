@@ -23,7 +23,6 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step, TurnState
 from belino.domain.ports import Adapter, Agent, Clock, Drafts, ShowsTyping
 from belino.domain.reply import Parcel
-from belino.domain.store import Store
 from belino.domain.stored import ClaimedTurn, RefRecord, Session, TurnEnd
 from belino.domain.turn import (
     Accepted,
@@ -41,6 +40,7 @@ from belino.media.fetch import Fetcher
 from belino.media.render import Renderer
 from belino.net.tap import on_behalf
 from belino.storage.home import Home
+from belino.storage.store import Store
 from belino.tools.toolbox import make_toolbox
 from belino.turns.agents import Agents
 from belino.turns.attach import PictureAttacher

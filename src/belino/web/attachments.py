@@ -11,9 +11,9 @@ import pybase64
 from belino.domain.media import MediaRef, kind_of
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.store import Store
 from belino.domain.stored import Upload, UploadLimits
 from belino.media.image.header import HEADER_BYTES, image_size
+from belino.storage.store import Store
 from belino.web.fields import Fields
 from belino.web.mimes import normal_mime
 from belino.web.responses import Code, Refusal, bad_request, not_found

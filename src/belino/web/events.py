@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from belino.delivery.send import ParcelNews
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.store import Store
 from belino.domain.stored import GrantKind, StoredMessage
 from belino.gateway.events import EventBus, Notice, TurnNotice
+from belino.storage.store import Store
 from belino.web.auth import Visitor
 from belino.web.overview import Overview
 from belino.web.responses import encode

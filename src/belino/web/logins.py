@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from starlette.responses import Response
 
-from belino.domain.credentials import Credentials
 from belino.domain.stored import Grant, GrantKind
+from belino.storage.access_verbs import AccessVerbs
 from belino.web.auth import SECRET_CHARS, refuse_foreign_page, unauthorized
 from belino.web.request_context import RouteCall
 from belino.web.responses import answer, not_found
@@ -50,7 +50,7 @@ async def make_login(call: RouteCall) -> Response:
     return answer({"url": await login_url(call.store, root, minutes=server.login_minutes)})
 
 
-async def login_url(doors: Credentials, root: str, *, minutes: int) -> str:
+async def login_url(doors: AccessVerbs, root: str, *, minutes: int) -> str:
     """An address whose fragment, which browsers never send, logs in once."""
     _, secret = await doors.grant(GrantKind.LOGIN, lifetime=timedelta(minutes=minutes))
     return f"{root.rstrip('/')}/#token={secret}"

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from belino.delivery.send import ParcelNews
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.store import Store
 from belino.domain.stored import StoredMessage
 from belino.gateway.events import Notice, TurnNotice
+from belino.storage.store import Store
 from belino.web.wire import Json
 
 EVERY_SECONDS = 1.0

@@ -17,7 +17,6 @@ from belino.domain.media import Blob
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import CacheSize, Finding
 from belino.domain.ports import Adapter, Clock, Taken
-from belino.domain.store import Store
 from belino.domain.stored import ParcelRecord, RefRecord, StoredMessage, Tidied, UploadLimits
 from belino.domain.turn import Toolbox
 from belino.gateway.cassettes import WrittenCassette
@@ -28,6 +27,7 @@ from belino.media.preview import FilePreview, Glance
 from belino.media.renditions import Rendered, RenderOptions
 from belino.media.sandbox.sandbox import Sandbox
 from belino.storage.home import Home
+from belino.storage.store import Store
 from belino.turns.agents import Agents
 from belino.turns.counters import Counters
 from belino.turns.reply import Flushed

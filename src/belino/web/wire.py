@@ -5,7 +5,6 @@ from belino.domain.media import MediaRef
 from belino.domain.message import Author
 from belino.domain.outcome import Finding, MediaOutcome
 from belino.domain.reply import ParcelState
-from belino.domain.store import Store
 from belino.domain.stored import (
     ChannelSummary,
     ConversationSummary,
@@ -20,6 +19,7 @@ from belino.domain.stored import (
 from belino.domain.turn import Usage
 from belino.media.preview import promised
 from belino.media.price import said_type
+from belino.storage.store import Store
 from belino.web.mimes import media_file_name
 
 Json = dict[str, object]

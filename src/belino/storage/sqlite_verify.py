@@ -1,4 +1,4 @@
-"""Backup check: read a backup back and compare it with its manifest."""
+"""Verify a backup and its SQLite database: read it back and compare it with its manifest."""
 
 import hashlib
 import os
@@ -11,11 +11,18 @@ from typing import Any
 
 from belino.domain.errors import StoreError
 from belino.storage.audit import audit_files
-from belino.storage.backup import PIECE, Progress, key_check
 from belino.storage.backup_place import CONFIGS, KEY, absolute
 from belino.storage.encryption import KEY_BYTES
-from belino.storage.restore import CONFIG_BYTES, FOLDER_ONLY, examine_database, open_plain, read_manifest, read_plain
-from belino.storage.writer import connect
+from belino.storage.sqlite import connect
+from belino.storage.sqlite_backup import PIECE, Progress, key_check
+from belino.storage.sqlite_restore import (
+    CONFIG_BYTES,
+    FOLDER_ONLY,
+    examine_database,
+    open_plain,
+    read_manifest,
+    read_plain,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

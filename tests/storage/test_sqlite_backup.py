@@ -19,10 +19,10 @@ from belino.domain.message import ConversationKey, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.reply import Parcel, ParcelState
 from belino.domain.stored import ClaimedTurn, GrantKind, Verdict
-from belino.storage.backup import BackedUp, back_up, hash_of
 from belino.storage.home import Home
-from belino.storage.restore import Restored, restore
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.sqlite_backup import BackedUp, back_up, hash_of
+from belino.storage.sqlite_restore import Restored, restore
+from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
 from storage.pieces import chunks
 
@@ -43,7 +43,7 @@ def restored(path: Path, folder: Path, **more: Any) -> Restored:
     return restore(Home.at(path), folder, now=NOW, **more)
 
 
-async def put(store: SqliteStore, say: Say, photo: Photo, number: str, body: bytes) -> str:
+async def put(store: Store, say: Say, photo: Photo, number: str, body: bytes) -> str:
     (ref,) = (await store.take_in(say(number, f"text {number}", media=(photo(number),)), OBSERVE)).refs
     blob = await store.keep(chunks(body), mime="image/png", limit=1000)
     await store.end_media(ref.id, MediaOutcome.HELD, blob=blob)
@@ -51,7 +51,7 @@ async def put(store: SqliteStore, say: Say, photo: Photo, number: str, body: byt
 
 
 @pytest.fixture
-async def backup(store: SqliteStore, home: Home, say: Say, photo: Photo, tmp_path: Path) -> Path:
+async def backup(store: Store, home: Home, say: Say, photo: Photo, tmp_path: Path) -> Path:
     """A backup of two pictures, made while the store is open."""
     for number, body in (("1", b"first"), ("2", b"second")):
         await put(store, say, photo, number, body)
@@ -79,7 +79,7 @@ def change_database(backup: Path, *statements: str) -> None:
 
 
 async def test_what_was_there_is_there_again_and_goes_on(
-    store: SqliteStore, home: Home, clock: FakeClock, say: Say, photo: Photo, tmp_path: Path
+    store: Store, home: Home, clock: FakeClock, say: Say, photo: Photo, tmp_path: Path
 ) -> None:
     refs = {number: await put(store, say, photo, number, f"body {number}".encode()) for number in "123"}
     (home.path / "belino.toml").write_text("[agent]\nname = 'x'\n")
@@ -109,7 +109,7 @@ async def test_what_was_there_is_there_again_and_goes_on(
 
 
 async def test_a_backup_is_one_moment_of_a_store_that_is_written_to_without_pause(
-    store: SqliteStore, home: Home, say: Say, photo: Photo, tmp_path: Path
+    store: Store, home: Home, say: Say, photo: Photo, tmp_path: Path
 ) -> None:
     done = asyncio.Event()
 
@@ -132,7 +132,7 @@ async def test_a_backup_is_one_moment_of_a_store_that_is_written_to_without_paus
 
 
 async def test_what_was_deleted_is_not_in_the_next_backup(
-    store: SqliteStore, home: Home, say: Say, photo: Photo, tmp_path: Path
+    store: Store, home: Home, say: Say, photo: Photo, tmp_path: Path
 ) -> None:
     for number in range(50):
         await put(store, say, photo, str(number), f"body {number}".encode())
@@ -151,9 +151,7 @@ async def test_what_was_deleted_is_not_in_the_next_backup(
     assert len(list(folder.glob("belino-*.db"))) == 1
 
 
-async def test_a_damaged_blob_is_not_backed_up_and_told(
-    store: SqliteStore, home: Home, backup: Path, tmp_path: Path
-) -> None:
+async def test_a_damaged_blob_is_not_backed_up_and_told(store: Store, home: Home, backup: Path, tmp_path: Path) -> None:
     (blob,) = [path for path in home.blobs.glob("??/??/*") if path.read_bytes() == b"first"]
     blob.write_bytes(b"FIRST")
     done = backed_up(home, tmp_path / "other")
@@ -163,7 +161,7 @@ async def test_a_damaged_blob_is_not_backed_up_and_told(
     assert restored(tmp_path / "new", tmp_path / "third").lost == 1
 
 
-async def test_a_backup_takes_no_folder_that_is_not_its_own(store: SqliteStore, home: Home, tmp_path: Path) -> None:
+async def test_a_backup_takes_no_folder_that_is_not_its_own(store: Store, home: Home, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "letter.txt").write_text("dear")
@@ -174,7 +172,7 @@ async def test_a_backup_takes_no_folder_that_is_not_its_own(store: SqliteStore, 
     assert [path.name for path in other.iterdir()] == ["letter.txt"]
 
 
-async def test_without_its_key_a_backup_is_of_no_use(store: SqliteStore, home: Home, tmp_path: Path) -> None:
+async def test_without_its_key_a_backup_is_of_no_use(store: Store, home: Home, tmp_path: Path) -> None:
     folder = tmp_path / "backup"
     backed_up(home, folder)
     assert (folder / "key").stat().st_mode & 0o777 == 0o600
@@ -189,14 +187,14 @@ async def test_without_its_key_a_backup_is_of_no_use(store: SqliteStore, home: H
     assert (tmp_path / "new" / "key").read_bytes() == home.key_file.read_bytes()
 
 
-async def test_nothing_is_restored_over_a_gateway_that_runs(store: SqliteStore, home: Home, backup: Path) -> None:
+async def test_nothing_is_restored_over_a_gateway_that_runs(store: Store, home: Home, backup: Path) -> None:
     with pytest.raises(StoreInUse):
         restored(home.path, backup)
     assert await store.history(MAIN)
 
 
 async def test_what_was_here_is_put_aside_and_its_configuration_stays(
-    store: SqliteStore, home: Home, clock: FakeClock, say: Say, photo: Photo, backup: Path
+    store: Store, home: Home, clock: FakeClock, say: Say, photo: Photo, backup: Path
 ) -> None:
     await put(store, say, photo, "3", b"third")
     home.incoming(MAIN)
@@ -217,7 +215,7 @@ async def test_what_was_here_is_put_aside_and_its_configuration_stays(
 
 
 async def test_no_old_login_opens_a_door_and_nothing_is_sent_a_second_time_by_itself(
-    store: SqliteStore, home: Home, clock: FakeClock, tmp_path: Path
+    store: Store, home: Home, clock: FakeClock, tmp_path: Path
 ) -> None:
     _, secret = await store.grant(GrantKind.CHANNEL, conversation=MAIN, lifetime=timedelta(days=9))
     await store.put_parcels([Parcel(key=key, conversation=MAIN, text=key) for key in "ab"])
@@ -236,7 +234,7 @@ async def test_no_old_login_opens_a_door_and_nothing_is_sent_a_second_time_by_it
 
 
 async def test_a_turn_that_ran_while_the_backup_was_made_is_no_suspect_of_a_crash(
-    store: SqliteStore, home: Home, clock: FakeClock, say: Say, tmp_path: Path
+    store: Store, home: Home, clock: FakeClock, say: Say, tmp_path: Path
 ) -> None:
     await store.take_in(say("1"), ANSWER)
     assert isinstance(await store.claim_turn(MAIN, clock.now()), ClaimedTurn)
@@ -267,7 +265,7 @@ BAD_MANIFESTS: dict[str, bytes | dict[str, object]] = {
 
 
 async def test_a_manifest_that_is_none_is_refused_and_nothing_changes(
-    store: SqliteStore, backup: Path, tmp_path: Path
+    store: Store, backup: Path, tmp_path: Path
 ) -> None:
     good = (backup / "backup.json").read_bytes()
     for bad in BAD_MANIFESTS.values():
@@ -285,7 +283,7 @@ def refuses(tmp_path: Path, backup: Path, error: type[StoreError] = StoreError) 
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["belino.lock"]
 
 
-async def test_a_database_that_belino_did_not_make_is_refused(store: SqliteStore, backup: Path, tmp_path: Path) -> None:
+async def test_a_database_that_belino_did_not_make_is_refused(store: Store, backup: Path, tmp_path: Path) -> None:
     for number, statement in enumerate(
         (
             "CREATE TRIGGER evil AFTER INSERT ON messages BEGIN DELETE FROM pairings; END",
@@ -303,14 +301,14 @@ async def test_a_database_that_belino_did_not_make_is_refused(store: SqliteStore
         refuses(tmp_path, copy)
 
 
-async def test_a_database_of_a_newer_belino_is_refused(store: SqliteStore, backup: Path, tmp_path: Path) -> None:
+async def test_a_database_of_a_newer_belino_is_refused(store: Store, backup: Path, tmp_path: Path) -> None:
     change_database(backup, "PRAGMA user_version = 9999")
     refuses(tmp_path, backup, StoreTooNew)
     change(backup, schema=9999)
     refuses(tmp_path, backup, StoreTooNew)
 
 
-async def test_a_damaged_database_is_refused(store: SqliteStore, backup: Path, tmp_path: Path) -> None:
+async def test_a_damaged_database_is_refused(store: Store, backup: Path, tmp_path: Path) -> None:
     path = backup / manifest(backup)["database"]["name"]
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -319,7 +317,7 @@ async def test_a_damaged_database_is_refused(store: SqliteStore, backup: Path, t
 
 
 @pytest.mark.parametrize("name", ["key", "backup.json", "database", "blobs"])
-async def test_no_link_in_a_backup_is_followed(store: SqliteStore, backup: Path, tmp_path: Path, name: str) -> None:
+async def test_no_link_in_a_backup_is_followed(store: Store, backup: Path, tmp_path: Path, name: str) -> None:
     path = backup / (manifest(backup)["database"]["name"] if name == "database" else name)
     elsewhere = tmp_path / "elsewhere"
     path.rename(elsewhere)
@@ -332,7 +330,7 @@ async def test_no_link_in_a_backup_is_followed(store: SqliteStore, backup: Path,
 
 @pytest.mark.parametrize("what", ["a link", "a pipe", "a folder", "other bytes", "more bytes", "nothing"])
 async def test_a_blob_that_is_not_what_its_name_says_does_not_come_back(
-    store: SqliteStore, clock: FakeClock, backup: Path, tmp_path: Path, what: str
+    store: Store, clock: FakeClock, backup: Path, tmp_path: Path, what: str
 ) -> None:
     blob = next(iter(sorted((backup / "blobs").glob("??/??/*"))))
     content = blob.read_bytes()
@@ -367,7 +365,7 @@ class Killed(BaseException):
 
 @pytest.mark.slow
 async def test_however_often_it_is_killed_the_old_state_or_the_new_one_is_whole(
-    store: SqliteStore, home: Home, clock: FakeClock, say: Say, photo: Photo, backup: Path, tmp_path: Path,
+    store: Store, home: Home, clock: FakeClock, say: Say, photo: Photo, backup: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     await put(store, say, photo, "3", b"third")

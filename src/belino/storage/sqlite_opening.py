@@ -1,14 +1,19 @@
-"""Opening checks: a database or key that is missing beside other state is reported, never replaced."""
+"""Opening a state folder's SQLite database: under a lock, and never in place of one that is missing."""
 
+import os
 import secrets
 import sqlite3
+from contextlib import AsyncExitStack, ExitStack, closing
 from datetime import datetime
 from pathlib import Path
 
 from belino.domain.errors import StoreIncomplete
+from belino.domain.failpoints import failpoint
 from belino.storage.blobs import count_blobs, sync_folder
-from belino.storage.home import Home
-from belino.storage.writer import primary_code
+from belino.storage.encryption import Keys, load_keys
+from belino.storage.home import Home, lock_folder
+from belino.storage.sqlite import SqliteDatabase, as_store_error, connect, primary_code
+from belino.storage.sqlite_restore import finish_restore
 
 _CHANGED_NOTHING = "Nothing was changed."
 _NEW_KEY = """
@@ -19,6 +24,46 @@ UPDATE readings SET indexed = '';
 UPDATE refs SET sealed = NULL WHERE sealed IS NOT NULL;
 UPDATE changes SET refs = NULL WHERE refs IS NOT NULL;
 """
+
+
+async def open_sqlite(home: Home, *, now: datetime, start_empty: bool, new_key: bool) -> tuple[SqliteDatabase, Keys]:
+    """The state folder's database, migrated, and its keys.
+
+    StoreInUse while another process has it, StoreTooNew if a newer belino wrote it. StoreIncomplete if its database or
+    key is missing beside other state, unless the operator chose to `start_empty` or to continue with a `new_key`.
+    """
+    try:
+        with ExitStack() as opening:
+            opening.callback(os.close, lock_folder(home))
+            failpoint("start.locked")
+            opening.callback(failpoint, "stop.closed")
+            finish_restore(home)
+            refuse_missing_database(home, start_empty=start_empty, now=now)
+            connection = opening.enter_context(closing(_make_database(home)))
+            has_content = has_rows(connection)
+            if has_content:
+                refuse_missing_key(home, new_key=new_key)
+            elif not start_empty:
+                refuse_empty(home, "has no rows")
+            database = SqliteDatabase(home.database, connection, opening.pop_all())
+        async with AsyncExitStack() as failing:
+            failing.push_async_callback(database.close)
+            await database.migrate()
+            # A key is made only for a new database, or when requested.
+            if has_content and not home.key_file.exists():
+                forget_old_key(connection)
+            keys = load_keys(home.key_file)
+            failing.pop_all()
+            return database, keys
+    except (sqlite3.Error, OSError) as error:
+        raise as_store_error(error) from error
+
+
+def _make_database(home: Home) -> sqlite3.Connection:
+    # Created here first: SQLite would follow the umask, and gives its side files the mode of the database.
+    os.close(os.open(home.database, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+    home.database.chmod(0o600)
+    return connect(home.database)
 
 
 def refuse_missing_database(home: Home, *, start_empty: bool, now: datetime) -> None:
@@ -67,7 +112,7 @@ def has_rows(connection: sqlite3.Connection) -> bool:
 
 def _has_row(connection: sqlite3.Connection, table: str) -> bool:
     try:
-        return connection.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone() is not None  # noqa: S608  a table's name
+        return connection.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone() is not None
     except sqlite3.DatabaseError as error:
         if primary_code(error) == sqlite3.SQLITE_CORRUPT:
             return True

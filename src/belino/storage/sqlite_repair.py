@@ -1,4 +1,4 @@
-"""Repair: salvage the readable rows of a damaged database into a new one; the old file is kept."""
+"""Repair of SQLite files: salvage the readable rows of a damaged database into a new one; the old file is kept."""
 
 import os
 import secrets
@@ -15,16 +15,14 @@ from belino.domain.errors import StoreError, StoreIncomplete, StoreTooNew
 from belino.domain.outcome import MediaOutcome
 from belino.storage.arrivals import recount
 from belino.storage.blobs import BlobFolder, sync_folder
-from belino.storage.home import Home
-from belino.storage.lock import lock_folder
-from belino.storage.migrations import STEPS, migrate
-from belino.storage.opening import has_content, old_name, wal_of
+from belino.storage.database import to_micros
+from belino.storage.home import Home, lock_folder
+from belino.storage.migrations import STEPS
 from belino.storage.outbox import take_up_files
-from belino.storage.restore import finish_restore
-from belino.storage.salvage import DamagedDatabase, SalvagedRow, Tree, Value, open_damaged
-from belino.storage.soundness import quick_check, why_unreadable
-from belino.storage.timestamps import to_micros
-from belino.storage.writer import CORRUPTION, connect, primary_code
+from belino.storage.sqlite import CORRUPTION, SqliteTx, connect, migrate, primary_code, quick_check, why_unreadable
+from belino.storage.sqlite_opening import has_content, old_name, wal_of
+from belino.storage.sqlite_restore import finish_restore
+from belino.storage.sqlite_salvage import DamagedDatabase, SalvagedRow, Tree, Value, open_damaged
 
 HELD = "the database was repaired: it may have been sent before; `belino outbox retry` sends it"
 UNCERTAIN = "the database was damaged while it was sent; it may have arrived"
@@ -193,7 +191,7 @@ class _Target:
             return False
         names, marks = ", ".join(self.columns[: len(values)]), ", ".join("?" * len(values))
         try:
-            connection.execute(f"INSERT INTO {self.name} ({names}) VALUES ({marks})", values)  # noqa: S608  our tables
+            connection.execute(f"INSERT INTO {self.name} ({names}) VALUES ({marks})", values)
         except (sqlite3.IntegrityError, sqlite3.DataError, OverflowError):
             return False
         return True
@@ -277,18 +275,16 @@ def _keep_sequences(damaged: DamagedDatabase, connection: sqlite3.Connection, ro
 def _settle(connection: sqlite3.Connection, tables: dict[str, SalvagedTable]) -> dict[str, SalvagedTable]:
     """Delete the remains of lost rows, and all that is rebuilt from the rest."""
     for table, column, parent, key in _REFERENCES:
-        gone = connection.execute(
-            f"DELETE FROM {table} WHERE {column} NOT IN (SELECT {key} FROM {parent})"  # noqa: S608  names from above
-        ).rowcount
+        gone = connection.execute(f"DELETE FROM {table} WHERE {column} NOT IN (SELECT {key} FROM {parent})").rowcount
         tables = _recount(tables, table, gone)
     parts = tables.get("reading_parts")
     if parts is not None and (parts.lost or parts.bad_pages):  # a text with a gap would pass for a complete one
         for table in ("reading_parts", "readings"):
-            tables = _recount(tables, table, connection.execute(f"DELETE FROM {table}").rowcount)  # noqa: S608
+            tables = _recount(tables, table, connection.execute(f"DELETE FROM {table}").rowcount)
     connection.execute("UPDATE readings SET indexed = ''")
     connection.execute("DELETE FROM search_stale")
     connection.execute("DELETE FROM leases")
-    recount(connection)
+    recount(SqliteTx(connection))
     return tables
 
 
@@ -314,7 +310,7 @@ def _rebuild_uses(connection: sqlite3.Connection, folder: BlobFolder, now: int) 
     )
     parcels = "SELECT key, files FROM parcels WHERE files IS NOT NULL AND state IN ('held', 'uncertain')"
     for row in connection.execute(parcels).fetchall():
-        take_up_files(connection, row["key"], orjson.loads(row["files"]))
+        take_up_files(SqliteTx(connection), row["key"], orjson.loads(row["files"]))
     unlisted = connection.execute(
         "SELECT u.sha256, coalesce(min(r.mime), 'application/octet-stream') AS mime FROM blob_uses u "
         "LEFT JOIN refs r ON r.sha256 = u.sha256 WHERE u.sha256 NOT IN (SELECT sha256 FROM blobs) GROUP BY u.sha256"

@@ -19,9 +19,10 @@ from belino.domain.reply import Parcel, ParcelState
 from belino.domain.stored import GrantKind, ScreenedArrival, Verdict
 from belino.storage.audit import audit_home
 from belino.storage.home import Home
-from belino.storage.migrations import STEPS, migrate
-from belino.storage.repair import Repaired, repair
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.migrations import STEPS
+from belino.storage.sqlite import migrate
+from belino.storage.sqlite_repair import Repaired, repair
+from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
 from storage.conftest import MAIN
 from storage.pieces import chunks
@@ -56,7 +57,7 @@ async def killed(
     return killed
 
 
-async def fill(store: SqliteStore, say: Callable[..., Message], photo: Callable[..., MediaRef]) -> None:
+async def fill(store: Store, say: Callable[..., Message], photo: Callable[..., MediaRef]) -> None:
     blob = await store.keep(chunks(b"picture"), mime="image/png", limit=100)
     said = []
     for number in range(MESSAGES):
@@ -68,7 +69,7 @@ async def fill(store: SqliteStore, say: Callable[..., Message], photo: Callable[
     await store.grant(GrantKind.PROGRAM, note="a program")
 
 
-async def take_in(store: SqliteStore, arrivals: Sequence[Arrival]) -> None:
+async def take_in(store: Store, arrivals: Sequence[Arrival]) -> None:
     await store.take_in_all([ScreenedArrival(arrival=arrival, verdict=OBSERVE) for arrival in arrivals])
 
 
@@ -96,7 +97,7 @@ async def opens(home: Home, clock: FakeClock) -> None:
     """The store takes the database, finds it whole and answers."""
     store = await open_store(home, clock=clock)
     try:
-        assert await store.quick_check() == ""
+        assert await store.check_database() == ""
         await store.history(MAIN)
         await store.refs(None)
         await store.tidy()
@@ -311,7 +312,7 @@ def test_a_newer_database_is_refused(filled: Home, clock: FakeClock) -> None:
         repair(filled, now=clock.now())
 
 
-async def test_it_is_refused_while_a_gateway_has_the_folder(store: SqliteStore, home: Home, clock: FakeClock) -> None:
+async def test_it_is_refused_while_a_gateway_has_the_folder(store: Store, home: Home, clock: FakeClock) -> None:
     with pytest.raises(StoreInUse):
         repair(home, now=clock.now())
 

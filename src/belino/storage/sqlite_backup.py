@@ -1,4 +1,4 @@
-"""Backup of the state folder, made while a gateway may run: database, blobs, key and configuration."""
+"""Backup of a state folder and its SQLite database, while a gateway may run: also its blobs, key and configuration."""
 
 import hashlib
 import hmac
@@ -18,7 +18,7 @@ from belino.domain.failpoints import failpoint
 from belino.storage.backup_place import CONFIGS, DATABASE, KEY, MANIFEST, SCRAP, backup_place
 from belino.storage.blobs import sync_folder
 from belino.storage.home import Home
-from belino.storage.writer import connect
+from belino.storage.sqlite import connect
 
 FORMAT = 1
 PIECE = 1 << 20
@@ -63,8 +63,11 @@ def back_up(
     """
     if not home.database.is_file():
         raise StoreError(f"there is no state in {home.path} to back up")
-    with backup_place(home, folder) as place:
-        return _fill(home, place, now, version, with_key=with_key, progress=progress, earlier=earlier)
+    try:
+        with backup_place(home, folder) as place:
+            return _fill(home, place, now, version, with_key=with_key, progress=progress, earlier=earlier)
+    except sqlite3.Error as error:
+        raise StoreError(f"the database could not be backed up: {error}") from error
 
 
 def _fill(
@@ -124,8 +127,6 @@ def _copy_database(home: Home, folder: Path) -> tuple[str, int]:
             raise StoreError(f"the database is damaged and was not backed up: {found}")
         name = f"belino-{hash_of(scrap)[:16]}.db"
         scrap.rename(folder / name)
-    except sqlite3.Error as error:
-        raise StoreError(f"the database could not be backed up: {error}") from error
     finally:
         scrap.unlink(missing_ok=True)
     return name, schema

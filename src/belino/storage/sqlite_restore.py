@@ -1,4 +1,4 @@
-"""Restore a backup: verified as untrusted input, moved into place when it is complete."""
+"""Restore a backup and its SQLite database: verified as untrusted input, moved into place when it is complete."""
 
 import errno
 import hashlib
@@ -18,14 +18,14 @@ from typing import Any
 
 from belino.domain.errors import StoreError, StoreFull, StoreTooNew
 from belino.storage import eviction
-from belino.storage.backup import FORMAT, PIECE, Progress, blob_place, key_check
 from belino.storage.backup_place import CONFIGS, DATABASE, KEY, MANIFEST
 from belino.storage.blobs import sync_folder
+from belino.storage.database import to_micros
 from belino.storage.encryption import KEY_BYTES
-from belino.storage.home import Home
-from belino.storage.lock import lock_folder
-from belino.storage.migrations import STEPS, migrate
-from belino.storage.timestamps import to_micros
+from belino.storage.home import Home, lock_folder
+from belino.storage.migrations import STEPS
+from belino.storage.sqlite import SqliteTx, migrate
+from belino.storage.sqlite_backup import FORMAT, PIECE, Progress, blob_place, key_check
 
 MANIFEST_BYTES = 1 << 20
 CONFIG_BYTES = 1 << 20
@@ -267,7 +267,7 @@ def _stage_blob(backup: int, staged: Path, name: str, size: int) -> bool:
 def _disarm(connection: sqlite3.Connection, lost: Sequence[str], now: int) -> int:
     """Revoke all grants, and hold parcels that may have been sent since. Returns how many are held."""
     connection.execute("BEGIN IMMEDIATE")
-    eviction.lose(connection, lost, now)
+    eviction.lose(SqliteTx(connection), lost, now)
     connection.execute("DELETE FROM grants")
     connection.execute("DELETE FROM leases")
     # The turns were running when the backup was made: that is not a crash, and none of them is a suspect.

@@ -14,8 +14,8 @@ from belino.domain.message import Author, ConversationKey, Edit, Message
 from belino.domain.outcome import Standing
 from belino.domain.stored import GrantKind, ScreenedArrival, Tidied, Verdict
 from belino.storage.home import Home
-from belino.storage.migrations import migrate
-from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.sqlite import migrate
+from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 from storage.pieces import keep
 
@@ -179,9 +179,9 @@ async def test_a_new_key_ends_what_the_old_one_opened_and_keeps_the_rest(
     await (await open_store(filled, clock=clock)).close()
 
 
-async def rows(store: SqliteStore, table: str) -> int:
+async def rows(store: Store, table: str) -> int:
     query = f"SELECT count(*) FROM {table}"
-    return await store._readers.read(lambda connection: int(connection.execute(query).fetchone()[0]))
+    return await store._database.read(lambda connection: int(connection.execute(query).fetchone()[0]))
 
 
 async def test_the_other_choices_change_nothing_where_nothing_is_missing(filled: Home, clock: FakeClock) -> None:

@@ -1,0 +1,168 @@
+"""Library verbs of the store: messages, threads, and their media refs."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from belino.domain.media import Blob, MediaKind
+from belino.domain.message import ChatType, ConversationKey
+from belino.domain.outcome import MediaOutcome
+from belino.domain.stored import (
+    ChannelSummary,
+    ConversationSummary,
+    Meanwhile,
+    MediaTally,
+    ReadPosition,
+    RefRecord,
+    StoredMessage,
+    Story,
+    Surroundings,
+    ThreadSlice,
+)
+from belino.domain.turn import Usage
+from belino.storage import (
+    deletions,
+    fetches,
+    messages,
+    outcomes,
+    refs,
+    retention,
+    summaries,
+)
+from belino.storage.changes_since import meanwhile
+from belino.storage.database import to_micros
+from belino.storage.row_ids import find_channel
+from belino.storage.savings import tallies
+from belino.storage.threads import around, thread
+from belino.storage.verbs import Verbs
+
+
+class LibraryVerbs(Verbs):
+    """Messages and their media."""
+
+    async def channels(self) -> tuple[ChannelSummary, ...]:
+        return await self._database.read(summaries.channels)
+
+    async def conversations(self, *, platform: str | None = None) -> tuple[ConversationSummary, ...]:
+        return await self._database.read(lambda tx: summaries.conversations(tx, platform))
+
+    async def open_conversation(self, conversation: ConversationKey, name: str, chat_type: ChatType) -> None:
+        """Create a conversation before its first message."""
+        now = self._now()
+        await self._database.write(lambda tx: summaries.open_conversation(tx, conversation, name, chat_type, now))
+
+    async def history(
+        self, conversation: ConversationKey, *, before: int | None = None, after: int | None = None, limit: int = 50
+    ) -> tuple[StoredMessage, ...]:
+        """Oldest to newest: the newest `limit` (before a seq), or the first `limit` after a seq."""
+        return await self._database.read(
+            lambda tx: messages.history(tx, self._keys, conversation, before=before, after=after, limit=limit)
+        )
+
+    async def messages(self, channel: ConversationKey, ids: Sequence[str]) -> tuple[StoredMessage, ...]:
+        """Those of these platform ids that this channel has, any thread."""
+        return await self._database.read(lambda tx: messages.messages(tx, self._keys, channel, ids))
+
+    async def around(self, anchor: StoredMessage, *, now: datetime, limit: int = 20) -> Surroundings:
+        """The messages of the channel before an anchor, without replies in threads other than its own.
+
+        For an anchor in a thread: what was said in the channel itself before it.
+        """
+        return await self._database.read(lambda tx: around(tx, self._keys, anchor, now=now, limit=limit))
+
+    async def thread(
+        self, channel: ConversationKey, root: str, *, before: int | None = None, limit: int = 50
+    ) -> ThreadSlice | None:
+        """The newest `limit` undeleted replies under a message (before a seq); None if the channel has neither."""
+        return await self._database.read(lambda tx: thread(tx, self._keys, channel, root, before=before, limit=limit))
+
+    async def meanwhile(
+        self, conversation: ConversationKey, since: ReadPosition, *, until: int, limit: int = 200
+    ) -> Meanwhile:
+        """What a session has missed since its read position `since`, up to the message of seq `until`."""
+        return await self._database.read(
+            lambda tx: meanwhile(tx, self._keys, conversation, since, until=until, limit=limit)
+        )
+
+    async def spent(self, channel: ConversationKey, message_id: str) -> Usage | None:
+        """The cost of the turn that ended with this message; None if no turn did."""
+        return await self._database.read(lambda tx: messages.spent(tx, channel, message_id))
+
+    async def find_messages(self, name: str) -> tuple[StoredMessage, ...]:
+        """Messages that match `name`: a trace, or a platform id in any channel; at most 20."""
+        return await self._database.read(lambda tx: messages.find_messages(tx, self._keys, name))
+
+    async def story(self, conversation: ConversationKey, message_id: str) -> Story | None:
+        return await self._database.read(lambda tx: outcomes.story(tx, self._keys, conversation, message_id))
+
+    async def ref(self, channel: ConversationKey, ref_id: str) -> RefRecord | None:
+        """A ref of this channel; one of another channel is unknown here."""
+        return await self._database.read(lambda tx: refs.ref(tx, self._keys, channel, ref_id))
+
+    async def refs(
+        self,
+        channel: ConversationKey | None,
+        *,
+        kind: MediaKind | None = None,
+        since: datetime | None = None,
+        before: int | None = None,
+        limit: int = 20,
+    ) -> tuple[RefRecord, ...]:
+        """Newest first."""
+        return await self._database.read(
+            lambda tx: refs.refs(tx, self._keys, channel, kind=kind, since=since, before=before, limit=limit)
+        )
+
+    async def find_ref(self, ref_id: str) -> RefRecord | None:
+        """A ref of any channel: for the operator, never for a channel's tools."""
+        return await self._database.read(lambda tx: refs.find_ref(tx, self._keys, ref_id))
+
+    async def ref_by_public_name(self, public_name: str) -> RefRecord | None:
+        return await self._database.read(lambda tx: refs.ref_by_public_name(tx, self._keys, public_name))
+
+    async def unclaimed_refs(
+        self, conversation: ConversationKey, author_id: str, *, since: datetime, limit: int = 5
+    ) -> tuple[RefRecord, ...]:
+        """The author's refs that no turn has answered yet, newest first."""
+        return await self._database.read(
+            lambda tx: refs.unclaimed_refs(tx, self._keys, conversation, author_id, since=since, limit=limit)
+        )
+
+    async def end_media(
+        self, ref_id: str, outcome: MediaOutcome, reason: str = "", *, blob: Blob | None = None
+    ) -> bool:
+        """Record a ref's outcome; with a blob, the ref now holds those bytes. False if it was withdrawn."""
+        now = self._now()
+        return await self._database.write(lambda tx: refs.end_media(tx, ref_id, outcome, reason, blob, now))
+
+    async def gone_since(self, channel: ConversationKey, ref_id: str) -> datetime | None:
+        """When a ref of this channel was withdrawn: its message deleted, or edited to do without it."""
+        return await self._database.read(lambda tx: deletions.gone_since(tx, channel, ref_id))
+
+    async def note_fetched(self, channel: ConversationKey, size: int) -> None:
+        """Count bytes that were fetched for a channel, whether they are stored or not."""
+        now = self._clock.now()
+        await self._database.write(lambda tx: fetches.note_fetched(tx, channel, size, now))
+
+    async def bytes_fetched(self, channel: ConversationKey, since: datetime) -> int:
+        """Bytes received for a channel since then, by fetch or upload; open uploads count as announced."""
+        size, last = await self._database.read(lambda tx: fetches.bytes_fetched(tx, channel, since))
+        now = self._now()
+        if last > now:
+            await self._database.write(lambda tx: fetches.turn_back(tx, find_channel(tx, channel), now))
+        return size
+
+    async def expire_messages(self, before: datetime) -> int:
+        """Delete messages stored before then, with all that belongs to them. Returns how many.
+
+        Those of a turn that waits or runs, or that has parcels still to be sent, stay; so do conversations, sessions
+        and pairings.
+        """
+        return await retention.expire_messages(self._database, to_micros(before), self._now())
+
+    async def counts(self) -> Mapping[str, int]:
+        """Numbers for status and metrics, by name."""
+        return await self._database.read(summaries.counts)
+
+    async def media_tallies(self) -> tuple[MediaTally, ...]:
+        """Media seen and fetched per channel, from which savings are computed."""
+        return await self._database.read(tallies)

@@ -1,0 +1,74 @@
+"""The store: everything belino keeps, as verbs that are one transaction each, on a database and a folder of blobs."""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+
+from belino.domain.failpoints import failpoint
+from belino.domain.message import ConversationKey
+from belino.domain.outcome import CacheSize
+from belino.domain.ports import Clock
+from belino.domain.search import SearchHits, SearchQuery
+from belino.storage import uploads
+from belino.storage.access_verbs import AccessVerbs
+from belino.storage.blobs import BlobFolder
+from belino.storage.database import Database, DiskState, to_micros
+from belino.storage.encryption import Keys
+from belino.storage.home import Home
+from belino.storage.inbox_verbs import InboxVerbs
+from belino.storage.library_verbs import LibraryVerbs
+from belino.storage.outbox_verbs import OutboxVerbs
+from belino.storage.reading_verbs import ReadingVerbs
+from belino.storage.search_rows import SearchIndex
+from belino.storage.sqlite_opening import open_sqlite
+
+
+async def open_store(home: Home, *, clock: Clock, start_empty: bool = False, new_key: bool = False) -> "Store":
+    """Open a state folder's store. StoreInUse while another process has it, StoreTooNew if a newer belino wrote it.
+
+    StoreIncomplete if its database or key is missing beside other state, unless the operator chose to `start_empty` or
+    to continue with a `new_key`.
+    """
+    async with AsyncExitStack() as opened:
+        database, keys = await open_sqlite(home, now=clock.now(), start_empty=start_empty, new_key=new_key)
+        opened.push_async_callback(database.close)
+        now = to_micros(clock.now())
+        await database.write(lambda tx: uploads.drop_interrupted(tx, now))
+        failpoint("start.migrated")
+        folder = BlobFolder(home.blobs)
+        arriving = await database.read(uploads.unfinished_uploads)
+        folder.sweep(keep={uploads.file_of(folder.temporary, upload_id).name for upload_id in arriving})
+        opened.pop_all()
+        return Store(database, folder, clock, keys)
+
+
+class Store(InboxVerbs, OutboxVerbs, LibraryVerbs, ReadingVerbs, AccessVerbs):
+    """Everything belino stores."""
+
+    def __init__(self, database: Database, blobs: BlobFolder, clock: Clock, keys: Keys) -> None:
+        super().__init__(database, blobs, clock, keys)
+        self._index = SearchIndex(database, keys)
+
+    @property
+    def disk(self) -> DiskState:
+        """The state of recent writes."""
+        return self._database.disk
+
+    async def check_database(self) -> str:
+        """The corruption found in the database; empty if none. StoreError if the check cannot be made."""
+        return await self._database.check()
+
+    def cache_sizes(self) -> Mapping[str, CacheSize]:
+        """Sizes of the store's in-memory caches."""
+        return {**self._index.cache_sizes(), "checksums": self._proof.size, **self._database.cache_sizes()}
+
+    async def search(self, channel: ConversationKey, query: SearchQuery) -> SearchHits:
+        """Rank the channel's messages and document passages for a query."""
+        return await self._index.search(channel, query)
+
+    async def index_ahead(self) -> int:
+        """Index what arrived since; returns how many messages."""
+        return await self._index.index_ahead()
+
+    async def close(self) -> None:
+        """Finish pending writes, then release the state."""
+        await self._database.close()

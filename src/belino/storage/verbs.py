@@ -1,0 +1,19 @@
+"""Verbs of the store: what every group of them shares."""
+
+from belino.domain.ports import Clock
+from belino.storage.blobs import BlobFolder
+from belino.storage.database import Database, to_micros
+from belino.storage.encryption import Keys
+
+
+class Verbs:
+    """A group of verbs, each one transaction; `Store` has them all."""
+
+    def __init__(self, database: Database, blobs: BlobFolder, clock: Clock, keys: Keys) -> None:
+        self._database = database
+        self._folder = blobs
+        self._clock = clock
+        self._keys = keys
+
+    def _now(self) -> int:
+        return to_micros(self._clock.now())
