@@ -7,9 +7,8 @@ from PIL import Image
 
 from belino.domain.media import Likeness
 from belino.media.image.decode import prepare
-from belino.media.image_greys import greys
-from belino.media.image_hash import PRINT_BYTES, ImagePrint, make_print, read_print, recognise
-from belino.media.image_matches import _checked
+from belino.media.image.images import greys
+from belino.media.image_hash import PRINT_BYTES, ImagePrint, _checked, make_print, read_print, recognise
 from media.pictures import saved
 from media.scenery import cropped, page, scene
 

@@ -12,7 +12,7 @@ from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.stored import Verdict
-from belino.media.image_matches import Likenesses
+from belino.media.image_hash import Likenesses
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock

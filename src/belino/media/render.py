@@ -25,7 +25,7 @@ from belino.storage.readings import OF_SEVERAL
 if TYPE_CHECKING:
     from belino.media.audio_facts import SoundFacts
     from belino.media.image.images import Fitted, ImageFacts, Images, Runs
-    from belino.media.image_matches import Likenesses
+    from belino.media.image_hash import Likenesses
     from belino.media.video import Frame, VideoFacts
 
 READER = "document.3"
@@ -110,7 +110,7 @@ def make_renderer(
     from belino.media.audio import Sounds
     from belino.media.documents import Documents
     from belino.media.image.images import Images
-    from belino.media.image_matches import Likenesses
+    from belino.media.image_hash import Likenesses
     from belino.media.sheet import Sheets
     from belino.media.video import Videos
 

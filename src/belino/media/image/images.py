@@ -1,6 +1,7 @@
-"""Images: probe a picture and make the best copy of it under a limit, both in the sandbox."""
+"""Images: probe a picture, make the best copy of it under a limit, and reduce it to greys, all in the sandbox."""
 
 import os
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from mmap import PROT_READ, mmap
@@ -16,6 +17,8 @@ from belino.media.image.fit import FitLimits, Search
 from belino.media.image.strip import strip
 
 THUMB_SIDE = 256
+GREYS_SIDE = 64
+"""Greys each way, of which the hash of a picture is made."""
 THUMB_BYTES = 64 * 1024
 MAX_BYTES = 32 * 1024 * 1024
 """Higher limits are reduced to this one: no platform accepts a larger picture."""
@@ -190,6 +193,15 @@ def fit(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
 def thumb(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
     """A small preview."""
     return fit(source, target, {"max_bytes": THUMB_BYTES, "max_side": THUMB_SIDE, **options})
+
+
+def greys(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The upright picture as a square of greys, and its aspect ratio; transparent is white."""
+    header = decode.look(source)
+    image = decode.decode(source, header, (GREYS_SIDE, GREYS_SIDE)).opaque().image
+    grey = image.colourspace("b-w")[0].cast("uchar")
+    width, height = header.upright
+    return {"greys": b64encode(bytes(grey.write_to_memory())).decode(), "shape": width / height}
 
 
 def _as_it_is(source: int, header: Header, wish: FitLimits) -> bytes | None:
