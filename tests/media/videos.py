@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, cast
 from PIL import Image
 
 from belino.domain.media import Blob
-from belino.media.sandbox.jobs import JOBS
+from belino.media.sandbox.sandbox import JOBS
 from media.pictures import quarters
 
 RATE = 10

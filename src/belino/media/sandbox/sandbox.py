@@ -23,7 +23,6 @@ from typing import Any, Literal, Self
 from belino.domain.errors import MediaError, MediaRefused, StoreError
 from belino.domain.safe_text import one_line
 from belino.domain.units import format_size
-from belino.media.sandbox.jobs import JOBS
 from belino.media.sandbox.line import Ended, LineLost, ParentLine
 from belino.media.sandbox.parent import ANSWER_BYTES, WORDS_AT_MOST
 from belino.media.sandbox.walls import CPU_SECONDS, MEMORY_BYTES
@@ -31,6 +30,31 @@ from belino.media.sandbox.walls import CPU_SECONDS, MEMORY_BYTES
 Level = Literal["full", "limited", "none"]
 
 log = logging.getLogger(__name__)
+
+JOBS: Mapping[str, str] = MappingProxyType(
+    {
+        "image.probe": "belino.media.image.images:probe",
+        "image.fit": "belino.media.image.images:fit",
+        "image.thumb": "belino.media.image.images:thumb",
+        "image.greys": "belino.media.image.images:greys",
+        "document.read": "belino.readers.read:read",
+        "document.page": "belino.readers.read:page",
+        "audio.probe": "belino.media.audio:probe",
+        "audio.waveform": "belino.media.audio:waveform",
+        "audio.voice": "belino.media.audio:voice",
+        "audio.mono": "belino.media.audio:mono",
+        "video.probe": "belino.media.video:probe",
+        "video.frames": "belino.media.video:frames",
+        "video.sheet": "belino.media.video:sheet",
+        "sheet.album": "belino.media.sheet:album",
+    }
+)
+"""The jobs, each a name and the function that runs in the child.
+
+A function takes the source's descriptor, the target's if the job writes a file, and the options; it returns a small
+JSON value. A module may have a `prepare()` that imports what its functions need: the child cannot open files, so
+nothing can be imported later.
+"""
 
 AT_ONCE = 2
 WAITING_AT_MOST = 64
