@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from belino.domain.media import MediaKind, kind_of
-from belino.media.sniff.archives import TGS, archive_type
+from belino.media.sniff.archives import OLE_START, TGS, archive_type
 from belino.media.sniff.hints import SUFFIXES, UNKNOWN, UNMARKED_SUFFIXES, Found, Hints, hints_of, normal
 from belino.media.sniff.magic import STARTS, by_shape, by_start, late_pdf, tiff
-from belino.media.sniff.ole import OLE_START
 from belino.media.sniff.streams import stream_type
 from belino.media.sniff.text import read, text_type
 
