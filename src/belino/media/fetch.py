@@ -1,4 +1,4 @@
-"""Fetch a blob for a ref: one at a time, bounded, at most once, always with an outcome."""
+"""Fetch a blob for a ref: one at a time, bounded, at most once, always with an outcome; small ones stay in memory."""
 
 import asyncio
 import logging
@@ -13,7 +13,8 @@ from contextlib import (
 )
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from belino.aio.retry import backoff
 from belino.domain.errors import (
@@ -33,12 +34,16 @@ from belino.domain.outcome import CacheSize, MediaOutcome
 from belino.domain.ports import Clock
 from belino.domain.stored import RefRecord
 from belino.domain.units import format_size
-from belino.media.cache import MediaCache
 from belino.media.daily_limit import DailyLimits, Meter
 from belino.media.inspect import WEB_PAGE, Inspector, judged, opened
 from belino.net.stream import BrokenOff, bounded
 from belino.storage.blob_verbs import BlobVerbs
 from belino.storage.library_verbs import LibraryVerbs
+
+if TYPE_CHECKING:
+    from cachebox import LRUCache
+
+log = logging.getLogger(__name__)
 
 AT_ONCE = 8
 PER_ACCOUNT = 3
@@ -50,7 +55,8 @@ OpenMedia = Callable[[MediaRef], AbstractAsyncContextManager[AsyncIterator[bytes
 Progress = Callable[[int, int | None], None]
 """(bytes so far, total bytes if known)."""
 
-log = logging.getLogger(__name__)
+CACHE_SHARE = 10
+"""One file may take at most a tenth of the cache, so that it does not evict all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,3 +326,50 @@ def _end_of(error: BelinoError) -> tuple[MediaOutcome, str]:
             return MediaOutcome.FAILED, str(error)
         case _:
             return MediaOutcome.FAILED, type(error).__name__
+
+
+class MediaCache:
+    """The bytes of recently read blobs, by hash: limited by bytes, the least recently used evicted first."""
+
+    def __init__(self, limit: int, counts: Counter[str]) -> None:
+        self._limit = limit
+        self._counts = counts
+        self._cache: LRUCache[str, bytes] | None = None
+
+    async def read(self, blob: Blob, limit: int) -> bytes:
+        """The first `limit` bytes of a blob."""
+        whole = blob.size <= self._limit // CACHE_SHARE
+        cache = self._opened() if whole else None
+        held = None if cache is None else cache.get(blob.sha256)
+        self._counts["misses" if held is None else "hits"] += 1
+        if held is None:
+            held = await asyncio.to_thread(_head, blob.path, blob.size if whole else limit)
+            if cache is not None:
+                cache.insert(blob.sha256, held)
+        return held[:limit]
+
+    @property
+    def size(self) -> CacheSize:
+        if self._cache is None:
+            return CacheSize(entries=0, bytes=0, most_bytes=self._limit)
+        return CacheSize(entries=len(self._cache), bytes=self._cache.current_size(), most_bytes=self._limit)
+
+    def forget(self, sha256: str) -> None:
+        """Drop these bytes from the cache."""
+        if self._cache is not None:
+            self._cache.pop(sha256, None)
+
+    def _opened(self) -> "LRUCache[str, bytes]":
+        if self._cache is None:
+            from cachebox import LRUCache  # on the first read: it costs 60 ms
+
+            self._cache = LRUCache(self._limit, getsizeof=lambda _, held: len(held))
+        return self._cache
+
+
+def _head(path: Path, size: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(size)
+    except FileNotFoundError as error:
+        raise MediaNotFound("the bytes are not here any more") from error
