@@ -32,8 +32,7 @@ SANDBOX = ("media/sandbox/line.py", "media/sandbox/parent.py", "media/sandbox/wa
 # What runs in the sandbox's child; the bench compares, and testing draws pictures and records films of its own.
 DECODING = {
     "media/image/images.py", "media/image/fit.py", "media/image/decode.py", "media/image/pixels.py",
-    "media/image/sample.py",
-    "media/animation.py", "media/sheet.py", "media/video_frames.py",
+    "media/image/sample.py", "media/sheet.py", "media/video_frames.py",
 }  # fmt: skip
 DECODING_STREAMS = {"media/stream_open.py", "media/audio.py", "media/audio_peaks.py", "media/video_frames.py"}
 # Who may use what the rest of the house must not touch, and why.

@@ -1,16 +1,23 @@
-"""Frames of a hostile video, found by seeking, upright and with square pixels; runs in the sandbox's child."""
+"""Frames of a hostile video or animation, upright and with square pixels; runs in the sandbox's child.
 
+A video is read by seeking; an animation (GIF, WebP) in one pass, because every frame needs the ones before it.
+"""
+
+import io
 import os
 import time
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import MediaRefused
 from belino.domain.units import format_duration
-from belino.media import animation, stream_open
+from belino.media import stream_open
+from belino.media.image import decode
 from belino.media.image.decode import MAX_PIXELS, MAX_SIDE
 
 if TYPE_CHECKING:
@@ -30,7 +37,12 @@ EARLIER = (0.0, 2.0, 10.0, 60.0)
 """Seconds: seeking may overshoot where the index does not use presentation times."""
 ODDEST_PIXEL = 10
 """The maximum pixel aspect ratio, either way."""
-ANIMATIONS = animation.TYPES
+
+ANIMATIONS = frozenset({"image/gif", "image/webp"})
+_LOADERS = {"image/gif": "gifload_source", "image/webp": "webpload_source"}
+_PILLOW = {"image/gif": "GIF", "image/webp": "WEBP"}
+HASTY, USUAL = 10, 100
+"""Milliseconds: a delay up to the first value means the second, as in every browser."""
 
 Taken = tuple[float, "Image.Image"]
 
@@ -61,7 +73,7 @@ class FrameOptions:
 def look(source: int, mime: str) -> dict[str, Any]:
     """The facts of the video."""
     if (found := stream_open.type_of(source, mime)) in ANIMATIONS:
-        return animation.look(source, found)
+        return _animation_facts(source, found)
     with stream_open.opened(source, mime) as container:
         stream = _moving(container)
         first = next(stream_open.frames_of(container, stream), None)
@@ -84,7 +96,7 @@ def look(source: int, mime: str) -> dict[str, Any]:
 def taken(source: int, mime: str, wish: FrameOptions) -> Sequence[Taken]:
     """The requested frames, each once, with their times."""
     if (found := stream_open.type_of(source, mime)) in ANIMATIONS:
-        return animation.taken(source, found, wish.times, wish.max_side)
+        return _animation_frames(source, found, wish.times, wish.max_side)
     with stream_open.opened(source, mime) as container:
         stream = _moving(container)
         seconds = stream_open.seconds_of(container, stream, os.fstat(source).st_size)
@@ -206,3 +218,62 @@ def _upright(frame: "VideoFrame", pixel: Fraction | None, max_side: int) -> "Ima
     turns = {90: Image.Transpose.ROTATE_270, 180: Image.Transpose.ROTATE_180, 270: Image.Transpose.ROTATE_90}
     turned = _turn(frame)
     return picture.transpose(turns[turned]) if turned else picture
+
+
+def _animation_facts(source: int, mime: str) -> dict[str, Any]:
+    """The facts of an animation, in the form of a video's."""
+    ends, header = _frame_ends(source, mime)
+    width, height = header.upright
+    return {
+        "seconds": ends[-1],
+        "codec": mime.removeprefix("image/"),
+        "width": width,
+        "height": height,
+        "rotation": 0,
+        "fps": len(ends) / ends[-1],
+        "audio_codec": "",
+    }
+
+
+def _animation_frames(
+    source: int, mime: str, times: Callable[[float | None], list[float]], max_side: int
+) -> Sequence[tuple[float, "Image.Image"]]:
+    """The frames of an animation shown at those times, each once."""
+    from PIL import Image
+
+    ends, _ = _frame_ends(source, mime)
+    numbers = sorted({min(bisect_right(ends, at), len(ends) - 1) for at in times(ends[-1])})
+    os.lseek(source, 0, os.SEEK_SET)
+    found = []
+    try:
+        with Image.open(io.FileIO(source, closefd=False), formats=(_PILLOW[mime],)) as picture:
+            for number in numbers:
+                picture.seek(number)
+                found.append((ends[number - 1] if number else 0.0, _opaque(picture, max_side)))
+    except decode.PILLOW_ERRORS as error:
+        if not found:
+            raise MediaRefused(f"the {mime} is damaged or cut off") from error
+    return found
+
+
+def _frame_ends(source: int, mime: str) -> tuple[list[float], decode.Header]:
+    """The end of each frame, in seconds."""
+    header = decode.look(source)
+    if header.frames < 2:
+        raise MediaRefused("it is a still picture; nothing moves in it")
+    pyvips = decode.vips()
+    image = getattr(pyvips.Image, _LOADERS[mime])(pyvips.Source.new_from_descriptor(source))
+    told = image.get("delay") if "delay" in image.get_fields() else []
+    delays = [*told, *[USUAL] * header.frames][: header.frames]
+    ends = accumulate(delay if delay > HASTY else USUAL for delay in delays)
+    return [end / 1_000 for end in ends], header
+
+
+def _opaque(picture: "Image.Image", max_side: int) -> "Image.Image":
+    from PIL import Image
+
+    frame = picture.convert("RGBA")
+    frame.thumbnail((max_side, max_side))
+    white = Image.new("RGBA", frame.size, "white")
+    white.alpha_composite(frame)
+    return white.convert("RGB")
