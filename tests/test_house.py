@@ -34,7 +34,7 @@ DECODING = {
     "media/image/images.py", "media/image/fit.py", "media/image/decode.py", "media/image/pixels.py",
     "media/image/sample.py", "media/sheet.py", "media/video_frames.py",
 }  # fmt: skip
-DECODING_STREAMS = {"media/stream_open.py", "media/audio.py", "media/audio_peaks.py", "media/video_frames.py"}
+DECODING_STREAMS = {"media/stream_open.py", "media/audio.py", "media/video_frames.py"}
 # Who may use what the rest of the house must not touch, and why.
 ONLY_IN = {
     "sqlite3": {"storage", "bench"},

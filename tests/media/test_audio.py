@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob
-from belino.media import audio_facts, audio_peaks, stream_open
+from belino.media import audio, audio_facts, stream_open
 from belino.media.audio import Sounds
 from belino.media.audio_facts import SoundFacts, sound_facts
 from belino.media.sandbox.sandbox import Sandbox
@@ -171,7 +171,7 @@ async def test_a_waveform_has_as_many_points_as_were_asked_for_and_no_gaps(tmp_p
 async def test_a_sound_that_takes_too_long_is_sampled_by_seeking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audio_peaks, "_whole", lambda *_: False)
+    monkeypatch.setattr(audio, "_whole", lambda *_: False)
     heights = await Sounds(Here(), tmp_path).waveform(blob(tmp_path / "in", quiet_then_loud(), "audio/wav"), points=4)
     assert heights[0] == 0 and heights[3] >= 95
 
@@ -179,11 +179,11 @@ async def test_a_sound_that_takes_too_long_is_sampled_by_seeking(
 def test_that_a_sound_takes_too_long_is_known_before_that_time_is_spent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audio_peaks, "FIRST_LOOK", 0.0)
+    monkeypatch.setattr(audio, "FIRST_LOOK", 0.0)
     blob(tmp_path / "in", encoded("ogg", "libopus"), "audio/ogg")
     with (tmp_path / "in").open("rb") as file:
-        assert audio_peaks._whole(file.fileno(), "audio/ogg", SECONDS, [0.0] * 4)
-        assert not audio_peaks._whole(file.fileno(), "audio/ogg", 1e9, [0.0] * 4)
+        assert audio._whole(file.fileno(), "audio/ogg", SECONDS, [0.0] * 4)
+        assert not audio._whole(file.fileno(), "audio/ogg", 1e9, [0.0] * 4)
 
 
 async def test_noise_on_a_silent_line_does_not_look_like_speech(tmp_path: Path) -> None:
