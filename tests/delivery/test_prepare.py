@@ -17,9 +17,9 @@ from belino.domain.limits import FileLimit, Limits, Once, SendAs
 from belino.domain.media import Blob
 from belino.domain.reply import Offer
 from belino.media.audio import Sounds
-from belino.media.audio_facts import SoundFacts
 from belino.media.image.images import Fitted, Images
 from belino.media.sandbox.sandbox import Sandbox
+from belino.media.stream_header import SoundFacts
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock

@@ -10,11 +10,11 @@ import pytest
 from belino.domain.errors import MediaError
 from belino.domain.media import Blob
 from belino.media.audio import Sounds
-from belino.media.audio_facts import SoundFacts
 from belino.media.image.images import Fitted, Images
 from belino.media.sandbox.sandbox import Sandbox
 from belino.media.sheet import Sheets
 from belino.media.sniff import sniff
+from belino.media.stream_header import SoundFacts
 from belino.media.stream_open import TYPES
 from belino.media.video import VideoFacts, Videos
 from belino.testing import make_png

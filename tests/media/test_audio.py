@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob
-from belino.media import audio, audio_facts, stream_open
+from belino.media import audio, stream_header, stream_open
 from belino.media.audio import Sounds
-from belino.media.audio_facts import SoundFacts, sound_facts
 from belino.media.sandbox.sandbox import Sandbox
+from belino.media.stream_header import SoundFacts, sound_facts
 from media.videos import Here, Lying, unmeasured, video
 
 SECONDS = 1.5
@@ -98,7 +98,7 @@ def test_what_no_header_says_is_not_invented() -> None:
     start=st.sampled_from([b"", b"OggS", b"ID3\x04\0\0\x7f\x7f\x7f\x7f", b"\xff\xfb\x90", b"fLaC", b"\0\0\0\x01moov",
                            tone(0.01)[:40], b"OggS" + b"\0" * 22 + b"\x01\0OpusHead"]),
     rest=st.binary(max_size=200),
-    mime=st.sampled_from(sorted(audio_facts._READERS)),
+    mime=st.sampled_from(sorted(stream_header._READERS)),
 )  # fmt: skip
 def test_no_bytes_make_the_reader_stumble_or_believe_in_a_sound_of_months(start: bytes, rest: bytes, mime: str) -> None:
     seconds = facts(start + rest, mime).seconds

@@ -9,11 +9,11 @@ import pytest
 from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
 from belino.domain.errors import MediaError, MediaNotFound, MediaRefused
 from belino.domain.media import Blob
-from belino.media.audio_facts import SoundFacts
 from belino.media.preview import FilePreview, Loudness, Nothing, Shape, Words, glance, picture, promised
 from belino.media.ranges import NoRange
 from belino.media.render import Makers, Renderer
 from belino.media.renditions import CannotRender, Item
+from belino.media.stream_header import SoundFacts
 
 PDF = "application/pdf"
 

@@ -11,7 +11,7 @@ from belino.domain.reply import Offer
 from belino.domain.safe_text import one_line
 from belino.domain.units import format_size
 from belino.media.image.header import DRAWN_MIMES, HEADER_BYTES, image_size
-from belino.media.webm_header import film_facts
+from belino.media.stream_header import film_facts
 from belino.storage.blob_verbs import BlobVerbs
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from belino.media.audio import VOICE_CODEC, VOICE_MIME
 from belino.storage.blob_verbs import BlobVerbs
 
 if TYPE_CHECKING:
-    from belino.media.audio_facts import SoundFacts
     from belino.media.image.images import Fitted
+    from belino.media.stream_header import SoundFacts
 
 SECONDS = 60.0
 """The limit for one file, queueing included."""

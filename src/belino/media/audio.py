@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob
 from belino.media import stream_open
-from belino.media.audio_facts import LONGEST, SoundFacts, sound_facts
+from belino.media.stream_header import LONGEST, SoundFacts, sound_facts
 
 if TYPE_CHECKING:
     from av.audio.frame import AudioFrame

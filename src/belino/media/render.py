@@ -23,9 +23,9 @@ from belino.storage.reading_verbs import ReadingVerbs
 from belino.storage.readings import OF_SEVERAL
 
 if TYPE_CHECKING:
-    from belino.media.audio_facts import SoundFacts
     from belino.media.image.images import Fitted, ImageFacts, Images, Runs
     from belino.media.image_hash import Likenesses
+    from belino.media.stream_header import SoundFacts
     from belino.media.video import Frame, VideoFacts
 
 READER = "document.3"
@@ -213,7 +213,7 @@ class Renderer:
 
     async def sound(self, blob: Blob) -> "SoundFacts":
         """Length and encoding of a sound."""
-        from belino.media.audio_facts import SoundFacts
+        from belino.media.stream_header import SoundFacts
 
         facts = await self._known(blob, "sound.1", SoundFacts, lambda: self._makers.sounds.probe(blob))
         await self.learn(blob.sha256, seconds=facts.seconds)

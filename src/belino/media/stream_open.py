@@ -7,10 +7,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from belino.domain.errors import MediaRefused
-from belino.media.audio_facts import LONGEST
 from belino.media.sniff import HEAD_BYTES, sniff
 from belino.media.sniff.archives import TGS
 from belino.media.sniff.hints import UNKNOWN
+from belino.media.stream_header import LONGEST
 
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream

@@ -10,9 +10,9 @@ from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob
 from belino.media import sheet as sheets
 from belino.media import stream_open, video_frames
-from belino.media.audio_facts import LONGEST
 from belino.media.image.decode import MAX_SIDE
 from belino.media.image.images import MAX_BYTES, Fitted, checked
+from belino.media.stream_header import LONGEST
 from belino.media.video_frames import ANIMATIONS, FRAMES_AT_MOST
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
-"""Audio facts: length and encoding of a sound or video, from its headers, without decoding."""
+"""Stream header: length, encoding and picture size of a sound or video, without decoding."""
 
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -11,8 +11,9 @@ TAIL_BYTES = 64 * 1024
 """The largest Ogg page, so the last one begins within this range."""
 MOOV_BYTES = 4 * 1024 * 1024
 BOXES = 64
-
 WEBM_INFO_BYTES = 512
+LONGEST, WIDEST = 30 * 24 * 3600.0, 65_535
+"""Seconds and pixels; larger claims are ignored."""
 
 _WEBM_INFO, _WEBM_DURATION, _WEBM_SCALE = b"\x15\x49\xa9\x66", b"\x44\x89", b"\x2a\xd7\xb1"
 _OPUS_RATE = 48_000
@@ -21,8 +22,15 @@ _MP3_KBITS = (
     (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
     (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
 )
-LONGEST = 30 * 24 * 3600.0
-"""A claimed length of more than a month is ignored."""
+
+# The ids of WebM elements.
+_SEGMENT, _INFO, _TRACKS, _TRACK = 0x18538067, 0x1549A966, 0x1654AE6B, 0xAE
+_SCALE, _DURATION = 0x2AD7B1, 0x4489
+_TYPE, _CODEC, _VIDEO, _WIDTH, _HEIGHT = 0x83, 0x86, 0xE0, 0xB0, 0xBA
+_SOUND = 2
+_WEBM_NANOSECONDS = 1_000_000
+"""The default unit of time, in nanoseconds."""
+_VIDEO_CODECS = {b"V_VP8": "vp8", b"V_VP9": "vp9", b"V_AV1": "av1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +44,17 @@ class SoundFacts:
     channels: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilmFacts:
+    """The facts of a WebM's one video track."""
+
+    codec: str
+    width: int
+    height: int
+    seconds: float
+    silent: bool
+
+
 def sound_facts(file: BinaryIO, mime: str) -> SoundFacts:
     """The facts of a file of this (sniffed) type. Takes any bytes, never raises."""
     reader = _READERS.get(mime)
@@ -46,8 +65,29 @@ def sound_facts(file: BinaryIO, mime: str) -> SoundFacts:
         facts = reader(file, head, file.seek(0, os.SEEK_END))
     except (IndexError, ZeroDivisionError, struct.error):  # a truncated header, or a time scale of zero
         return SoundFacts()
-    believed = facts.seconds is not None and 0 < facts.seconds < LONGEST
-    return SoundFacts(codec=facts.codec, seconds=facts.seconds if believed else None)
+    plausible = facts.seconds is not None and 0 < facts.seconds < LONGEST
+    return SoundFacts(codec=facts.codec, seconds=facts.seconds if plausible else None)
+
+
+def film_facts(head: bytes) -> FilmFacts | None:
+    """The facts of a WebM, if its beginning contains all of them. Takes any bytes, never raises."""
+    try:
+        found = dict(_webm_elements(dict(_webm_elements(head))[_SEGMENT]))
+        seconds = _webm_seconds(found[_INFO])
+        tracks = [dict(_webm_elements(body)) for name, body in _webm_elements(found[_TRACKS]) if name == _TRACK]
+        (film,) = [track for track in tracks if _VIDEO in track]
+        size = dict(_webm_elements(film[_VIDEO]))
+        facts = FilmFacts(
+            codec=_VIDEO_CODECS[film[_CODEC]],
+            width=int.from_bytes(size[_WIDTH]),
+            height=int.from_bytes(size[_HEIGHT]),
+            seconds=seconds,
+            silent=not any(int.from_bytes(track[_TYPE]) == _SOUND for track in tracks),
+        )
+    except (KeyError, ValueError, struct.error, OverflowError):
+        return None
+    plausible = 0 < facts.seconds < LONGEST and 0 < facts.width <= WIDEST and 0 < facts.height <= WIDEST
+    return facts if plausible else None
 
 
 def _read(file: BinaryIO, at: int, size: int) -> bytes:
@@ -151,6 +191,35 @@ def _webm(file: BinaryIO, head: bytes, size: int) -> SoundFacts:
 def _named(codec: str) -> Callable[[BinaryIO, bytes, int], SoundFacts]:
     """For raw codec files without a container."""
     return lambda file, head, size: SoundFacts(codec=codec)
+
+
+def _webm_seconds(info: bytes) -> float:
+    told = dict(_webm_elements(info))
+    scale = int.from_bytes(told[_SCALE]) if _SCALE in told else _WEBM_NANOSECONDS
+    duration = told[_DURATION]
+    (length,) = struct.unpack(">f" if len(duration) == 4 else ">d", duration)
+    return float(length) * scale / 1e9
+
+
+def _webm_elements(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Sibling elements, each with its content; of a truncated one, what there is."""
+    at = 0
+    while at < len(data):
+        name, length = _webm_number(data, at)
+        at += length
+        size, length = _webm_number(data, at)
+        at += length
+        unmarked = (1 << 7 * length) - 1
+        # All ones: the size was unknown when it was written, and the element extends to the end.
+        end = len(data) if size & unmarked == unmarked else at + (size & unmarked)
+        yield name, data[at:end]
+        at = end
+
+
+def _webm_number(data: bytes, at: int) -> tuple[int, int]:
+    """A variable-length number, whose first byte marks its length, and that length."""
+    length = 9 - int.from_bytes(data[at : at + 1]).bit_length()
+    return int.from_bytes(data[at : at + length]), length
 
 
 _READERS: dict[str, Callable[[BinaryIO, bytes, int], SoundFacts]] = {

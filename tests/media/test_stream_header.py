@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belino.media.webm_header import FilmFacts, film_facts
+from belino.media.stream_header import FilmFacts, film_facts
 from belino.testing.files import make_webm
 
 STICKER = make_webm(size=(512, 480), seconds=2.5)
