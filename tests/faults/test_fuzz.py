@@ -27,9 +27,9 @@ from belino.domain.message import Arrival, Message
 from belino.domain.outcome import MediaOutcome
 from belino.domain.safe_text import disarm
 from belino.media.image.images import FORMATS, Fitted, ImageFacts, Images
-from belino.media.paths import place, safe_name, stored_name
 from belino.media.placeholder import placeholder
 from belino.media.sandbox.sandbox import Sandbox
+from belino.media.session_files import place, safe_name, stored_name
 from belino.media.sniff import HEAD_BYTES, sniff
 from belino.testing import make_gif, make_jpeg, make_png, make_webp
 from belino.testing.files import sample_files

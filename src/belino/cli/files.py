@@ -16,7 +16,7 @@ from belino.cli.show import clean, show_json, show_table
 from belino.domain.errors import BelinoError
 from belino.domain.media import Blob, MediaKind
 from belino.media.image.header import DRAWN_MIMES
-from belino.media.paths import safe_name
+from belino.media.session_files import safe_name
 from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
 
 CHUNK = 256 * 1024

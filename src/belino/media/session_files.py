@@ -1,14 +1,145 @@
-"""Session files: copies of media in a session's folder, found by the ref in their name."""
+"""Session files: copies of media in a session's folder, under names that are safe to write."""
 
+import errno
+import os
+import re
+import stat
+import unicodedata
 from collections.abc import Collection
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 
+from belino.domain.errors import StoreError, StoreFull
+from belino.domain.media import MediaKind, MediaRef
+from belino.domain.safe_text import clean_mime
 from belino.media.jail import Jail
-from belino.media.paths import MARK
+
+STEM_CHARS = 60
+STEM_BYTES = 160
+COPIES_AT_MOST = 1000
+MARK = "---"
+"""Separates the sender's name and the ref in the name of a copy."""
+PIECE = 1 << 20
+
+_EXTENSION = re.compile(r"[a-z0-9]{1,10}")
+_MIME_EXTENSIONS = {
+    "image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp", "image/bmp": "bmp",
+    "image/svg+xml": "svg", "image/heic": "heic", "image/avif": "avif", "image/tiff": "tiff",
+    "audio/ogg": "ogg", "audio/mpeg": "mp3", "audio/mp4": "m4a", "audio/wav": "wav", "audio/webm": "weba",
+    "audio/aac": "aac", "audio/flac": "flac",
+    "video/mp4": "mp4", "video/webm": "webm", "video/quicktime": "mov",
+    "text/plain": "txt", "text/markdown": "md", "text/csv": "csv", "text/html": "html",
+    "application/json": "json", "application/pdf": "pdf", "application/zip": "zip",
+}  # fmt: skip
+_KIND_EXTENSIONS = {
+    MediaKind.IMAGE: "jpg", MediaKind.VIDEO: "mp4", MediaKind.AUDIO: "mp3",
+    MediaKind.VOICE: "ogg", MediaKind.STICKER: "webp", MediaKind.DOCUMENT: "bin",
+}  # fmt: skip
 
 INCOMING = "incoming"
 LOOKED_AT = 100_000
+
+
+def safe_name(name: str | None, *, mime: str, kind: MediaKind) -> str:
+    """A safe file name: letters and digits of any script kept, anything else `_`, never a path, never hidden."""
+    last = re.split(r"[/\\]", unicodedata.normalize("NFC", (name or "")[-1024:]))[-1]
+    stem, dot, extension = last.rpartition(".")
+    if not dot or not stem.strip(". ") or not _EXTENSION.fullmatch(extension.lower()):
+        stem, extension = last, ""
+    stem = "".join(character if _kept(character) else "_" for character in stem.strip(". "))[:STEM_CHARS]
+    stem = stem.encode()[:STEM_BYTES].decode(errors="ignore").lstrip("-.").rstrip(".")
+    if not stem.strip("_.-"):
+        stem = kind.value
+    return f"{stem}.{extension.lower() or _MIME_EXTENSIONS.get(clean_mime(mime)) or _KIND_EXTENSIONS[kind]}"
+
+
+def stored_name(ref: MediaRef) -> str:
+    """The name of a ref's copy, `photo---tg_k3v9d0q2m7xa.jpg`: unique per ref, with the sender's name."""
+    stem, _, extension = safe_name(ref.file_name, mime=ref.mime, kind=ref.kind).rpartition(".")
+    return f"{stem}{MARK}{ref.id}.{extension}"
+
+
+def place(folder: Path, name: str, source: Path) -> Path:
+    """Copy a blob into a session's folder. Nothing is overwritten or followed; an equal copy is reused."""
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise StoreError(f"{name!r} is no file name; nothing was written")
+    try:
+        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise StoreError("the session's folder is not a folder; nothing was written") from error
+    try:
+        return folder / _copy_below(directory, name, source)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreFull("the disk is full; the file was not copied") from error
+        raise StoreError(f"the file could not be copied ({errno.errorcode.get(error.errno or 0, 'error')})") from error
+    finally:
+        os.close(directory)
+
+
+def _kept(character: str) -> bool:
+    return character in "-_." or unicodedata.category(character)[0] in "LN" or unicodedata.category(character) == "Mc"
+
+
+def _copy_below(directory: int, name: str, source: Path) -> str:
+    stem, dot, extension = name.rpartition(".")
+    for count in range(1, COPIES_AT_MOST + 1):
+        candidate = name if count == 1 else f"{stem}-{count}{dot}{extension}" if dot else f"{name}-{count}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            target = os.open(candidate, flags, 0o600, dir_fd=directory)
+        except FileExistsError:
+            if _equal(directory, candidate, source):
+                return candidate
+            continue
+        with ExitStack() as undo:
+            undo.callback(os.unlink, candidate, dir_fd=directory)
+            undo.callback(os.close, target)
+            _pour(source, target)
+            undo.pop_all()
+        os.close(target)
+        return candidate
+    raise StoreError(f"the session's folder holds {COPIES_AT_MOST} different files of that name already")
+
+
+def _pour(source: Path, target: int) -> None:
+    os.fchmod(target, 0o600)
+    with _open_plain(source) as reader:
+        while piece := os.read(reader.fd, PIECE):
+            while piece:
+                piece = piece[os.write(target, piece) :]
+
+
+def _equal(directory: int, name: str, source: Path) -> bool:
+    """Whether the file of that name is a regular one with the blob's exact bytes: unchanged by the agent."""
+    try:
+        with _open_plain(source) as ours, _open_plain(name, directory) as theirs:
+            if os.fstat(ours.fd).st_size != os.fstat(theirs.fd).st_size:
+                return False
+            while piece := os.read(ours.fd, PIECE):
+                if os.read(theirs.fd, PIECE) != piece:
+                    return False
+            return True
+    except (OSError, StoreError):
+        return False
+
+
+class _open_plain:  # noqa: N801 - reads as the function it replaces
+    """A regular file, opened without following a link or blocking on a pipe."""
+
+    def __init__(self, path: Path | str, directory: int | None = None) -> None:
+        self.fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+        status = os.fstat(self.fd)
+        if not stat.S_ISREG(status.st_mode) or (directory is not None and status.st_nlink != 1):
+            os.close(self.fd)
+            raise StoreError("not a plain file")
+
+    def __enter__(self) -> "_open_plain":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
 
 
 def remove_copies(folder: Path, refs: Collection[str]) -> int:

@@ -28,7 +28,7 @@ from belino.domain.units import format_size
 from belino.media.daily_limit import Meter
 from belino.media.image.header import HEADER_BYTES
 from belino.media.jail import Jail
-from belino.media.paths import safe_name
+from belino.media.session_files import safe_name
 from belino.net.guard import parse_url
 from belino.net.stream import bounded
 from belino.tools.arguments import Arguments

@@ -25,8 +25,8 @@ from belino.domain.safe_text import clean_name
 from belino.domain.stored import ManifestEntry, RefRecord
 from belino.domain.units import format_size
 from belino.media.fetch import Fetcher
-from belino.media.paths import place, stored_name
 from belino.media.render import Renderer
+from belino.media.session_files import place, stored_name
 from belino.storage.library_verbs import LibraryVerbs
 from belino.storage.store import Store
 
