@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from belino.domain.document import DocumentUnit, Part
 from belino.domain.graphemes import is_boundary
 from belino.domain.tokens import estimate_tokens
+from belino.domain.units import NoRange
 from belino.media.paging import Page, TextPosition, clean, fill, parse_cursor
-from belino.media.ranges import NoRange
 
 SENTENCE = "The quick brown fox jumps over the lazy dog near the river bank. "
 

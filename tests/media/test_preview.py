@@ -9,8 +9,8 @@ import pytest
 from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
 from belino.domain.errors import MediaError, MediaNotFound, MediaRefused
 from belino.domain.media import Blob
+from belino.domain.units import NoRange
 from belino.media.preview import FilePreview, Loudness, Nothing, Shape, Words, glance, picture, promised
-from belino.media.ranges import NoRange
 from belino.media.render import Makers, Renderer
 from belino.media.renditions import CannotRender, Item
 from belino.media.stream_header import SoundFacts

@@ -19,8 +19,8 @@ from belino.cli.files import Target, as_blob, head_of, sniffed_file
 from belino.cli.show import clean, clean_lines, progress_bar, show_json, show_table
 from belino.domain.errors import BelinoError, MediaError
 from belino.domain.media import Blob, MediaKind
+from belino.domain.units import parse_pages, parse_times
 from belino.media.paging import parse_cursor
-from belino.media.ranges import parse_pages, parse_times
 from belino.media.renditions import LEAST_TOKENS, MADE, MOST_TOKENS, Item, Rendered, RenderOptions
 from belino.storage.home import Home
 

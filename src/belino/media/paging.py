@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from belino.domain.document import DocumentText, DocumentUnit, Part
 from belino.domain.graphemes import cut_before, is_boundary
 from belino.domain.safe_text import clean_name, disarm
-from belino.media.ranges import NoRange
+from belino.domain.units import NoRange
 
 CHARS_PER_TOKEN = 8
 """The most characters a token has: the text examined to fill a page is bounded by it."""

@@ -9,10 +9,10 @@ from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.domain.errors import MediaError, MediaNotFound
 from belino.domain.graphemes import cut_before
 from belino.domain.safe_text import clean_mime, clean_name
+from belino.domain.units import NoRange
 from belino.media.image.header import DRAWN_MIMES
 from belino.media.paging import clean
 from belino.media.price import BLOCK_SIDE, PDF, has_text, is_sound
-from belino.media.ranges import NoRange
 from belino.media.render import Renderer
 from belino.media.renditions import CannotRender, Item, notes_of, only_so_many, reason_of, why_unread
 

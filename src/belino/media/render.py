@@ -13,11 +13,11 @@ from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob
 from belino.domain.outcome import CacheSize
 from belino.domain.tokens import estimate_tokens
+from belino.domain.units import NUMBER_MOST
 from belino.media.documents import pages_without_text
 from belino.media.image.header import BLOCK_MIMES, image_size
 from belino.media.paging import whole_price
 from belino.media.price import Facts
-from belino.media.ranges import NUMBER_MOST
 from belino.media.rendition_cache import RenditionCache
 from belino.storage.reading_verbs import ReadingVerbs
 from belino.storage.readings import OF_SEVERAL

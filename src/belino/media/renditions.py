@@ -10,7 +10,7 @@ from belino.domain.errors import MediaError
 from belino.domain.media import Blob
 from belino.domain.safe_text import one_line
 from belino.domain.tokens import estimate_image_tokens, estimate_tokens
-from belino.domain.units import format_duration, format_size
+from belino.domain.units import NUMBER_MOST, clock_time, format_duration, format_size, span
 from belino.media.image.header import DRAWN_MIMES
 from belino.media.paging import Page, TextPosition, page_of, parse_cursor
 from belino.media.price import (
@@ -26,7 +26,6 @@ from belino.media.price import (
     picture_tokens,
     side_within,
 )
-from belino.media.ranges import NUMBER_MOST, clock_time, span
 from belino.media.render import Renderer
 from belino.media.sniff import HEAD_BYTES, sniff
 

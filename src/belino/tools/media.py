@@ -11,9 +11,8 @@ from belino.domain.outcome import MediaOutcome
 from belino.domain.safe_text import clean_mime, clean_name, one_line
 from belino.domain.stored import RefRecord
 from belino.domain.turn import ToolSpec
-from belino.domain.units import format_size
+from belino.domain.units import NoRange, format_size, parse_pages, parse_times
 from belino.media.price import Price, facts_of, prices
-from belino.media.ranges import NoRange, parse_pages, parse_times
 from belino.media.renditions import LEAST_TOKENS, MOST_TOKENS, RenderOptions
 from belino.tools.arguments import Arguments
 from belino.tools.renditions import FORMS, Ask, fetch_one

@@ -10,9 +10,8 @@ from belino.domain.document import Unread
 from belino.domain.errors import MediaError, ToolError
 from belino.domain.media import Blob, Block, ImageBlock, TextBlock
 from belino.domain.stored import RefRecord
-from belino.domain.units import format_duration
+from belino.domain.units import NoRange, format_duration
 from belino.media.price import PDF, THUMB_BYTES, THUMB_SIDE, facts_of, has_text, is_sound, is_text, prices, side_within
-from belino.media.ranges import NoRange
 from belino.media.renditions import (
     EMPTY,
     CannotRender,

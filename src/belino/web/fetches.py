@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from belino.domain.errors import BelinoError, MediaError, MediaTooLarge
 from belino.domain.stored import RefRecord
-from belino.media.ranges import NoRange, parse_pages, parse_times
+from belino.domain.units import NoRange, parse_pages, parse_times
 from belino.media.renditions import LEAST_TOKENS, MADE, MOST_TOKENS, Rendered, RenderOptions
 from belino.web.fields import Fields
 from belino.web.request_context import RouteCall, Site

@@ -7,8 +7,8 @@ from starlette.responses import Response
 from belino.domain.document import DocumentUnit
 from belino.domain.errors import MediaError, MediaNotFound
 from belino.domain.stored import RefRecord
+from belino.domain.units import NUMBER_MOST, NoRange
 from belino.media.preview import CHARS, Drawing, FilePreview, Glance, Loudness, Nothing, Poster, Shape, Words
-from belino.media.ranges import NUMBER_MOST, NoRange
 from belino.media.renditions import reason_of
 from belino.web.media import SAFE_HEADERS, held_bytes, is_known_already, named_record
 from belino.web.mimes import media_file_name
