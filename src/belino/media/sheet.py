@@ -15,7 +15,7 @@ from belino.domain.media import Blob
 from belino.media.image import decode
 from belino.media.image.decode import MAX_SIDE
 from belino.media.image.fit import FitLimits, Search
-from belino.media.image.images import FORMATS, MAX_BYTES, Fitted, Images, checked
+from belino.media.image.images import FORMATS, MAX_BYTES, Fitted, Images, checked, write_all
 from belino.media.image.pixels import PillowPixels
 
 if TYPE_CHECKING:
@@ -157,13 +157,6 @@ def written(picture: "Image.Image", *, max_bytes: int, max_side: int) -> bytes:
     """The best encoding of a picture in memory."""
     wish = FitLimits(max_bytes=max_bytes, max_side=max_side, formats=FORMATS)
     return Search(wish).of(PillowPixels(picture), lossy=True).content
-
-
-def write_all(target: int, content: bytes) -> None:
-    """Write all of it, in as many writes as necessary."""
-    left = memoryview(content)
-    while left:
-        left = left[os.write(target, left) :]
 
 
 def _stamp(seconds: int) -> str:

@@ -11,7 +11,7 @@ from belino.domain.media import Blob
 from belino.media import sheet as sheets
 from belino.media import stream_open, video_frames
 from belino.media.image.decode import MAX_SIDE
-from belino.media.image.images import MAX_BYTES, Fitted, checked
+from belino.media.image.images import MAX_BYTES, Fitted, checked, write_all
 from belino.media.stream_header import LONGEST
 from belino.media.video_frames import ANIMATIONS, FRAMES_AT_MOST
 
@@ -203,7 +203,7 @@ def frames(source: int, target: int, options: Mapping[str, Any]) -> dict[str, An
     listed = []
     for at, picture in _taken(source, options):
         content = sheets.written(picture, max_bytes=options["max_bytes"], max_side=options["max_side"])
-        sheets.write_all(target, content)
+        write_all(target, content)
         listed.append({"at": at, "bytes": len(content)})
     return {"frames": listed}
 
@@ -214,7 +214,7 @@ def sheet(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any
     taken = _taken(source, smaller)
     cells = list(zip(sheets.stamps([at for at, _ in taken]), (picture for _, picture in taken), strict=True))
     whole = sheets.laid_out(cells, max_side=options["max_side"])
-    sheets.write_all(target, sheets.written(whole, max_bytes=options["max_bytes"], max_side=options["max_side"]))
+    write_all(target, sheets.written(whole, max_bytes=options["max_bytes"], max_side=options["max_side"]))
     return {"frames": len(cells)}
 
 

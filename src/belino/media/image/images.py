@@ -204,6 +204,13 @@ def greys(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
     return {"greys": b64encode(bytes(grey.write_to_memory())).decode(), "shape": width / height}
 
 
+def write_all(target: int, content: bytes) -> None:
+    """Write all of it, in as many writes as necessary."""
+    left = memoryview(content)
+    while left:
+        left = left[os.write(target, left) :]
+
+
 def _as_it_is(source: int, header: Header, wish: FitLimits) -> bytes | None:
     """The original without its metadata, if it needs no other change."""
     taken = header.mime in wish.formats or (header.mime == "image/gif" and set(FORMATS) <= set(wish.formats))
@@ -219,7 +226,5 @@ def _as_it_is(source: int, header: Header, wish: FitLimits) -> bytes | None:
 
 
 def _written(target: int, content: bytes, facts: Mapping[str, Any]) -> dict[str, Any]:
-    left = memoryview(content)
-    while left:
-        left = left[os.write(target, left) :]
+    write_all(target, content)
     return {"encodes": 0, **facts, "bytes": len(content)}
