@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belino.delivery.markup import PARSED_CHARS, as_code, literal, parse
-from belino.delivery.styled import Style
+from belino.delivery.markup import PARSED_CHARS, Style, as_code, literal, parse
 
 MARKDOWN = st.lists(
     st.sampled_from(

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
-from belino.delivery.links import spelled_out
-from belino.delivery.styled import Run, Span, Style, Styled
+from belino.delivery.markup import Run, Span, Style, Styled, spelled_out
 from belino.domain.limits import Markup
 
 _HTML_TAGS = {Style.HEADING: "b", Style.BOLD: "b", Style.ITALIC: "i", Style.STRIKE: "s", Style.CODE: "code"}

@@ -1,12 +1,14 @@
-"""Markup of an agent: its Markdown, parsed once into styled text."""
+"""Markup of an agent: its Markdown, parsed once into styled text, which is spans over plain text."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
-
-from belino.delivery.links import spelled_out
-from belino.delivery.styled import Span, Style, Styled
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -21,9 +23,90 @@ BULLET = "• "
 RULE = "———"
 
 _SIGNS = re.compile(r"([\\`*_\[\]<>&~|])")
+_SAFE_LINK = re.compile(r"(https?|mailto|tel|tg):", re.IGNORECASE)
+_NONE = re.compile(r"(?!)")
+
+
+class Style(StrEnum):
+    """A style of text."""
+
+    QUOTE = "quote"
+    PRE = "pre"
+    HEADING = "heading"
+    LINK = "link"
+    BOLD = "bold"
+    ITALIC = "italic"
+    STRIKE = "strike"
+    CODE = "code"
+
+
+NESTING = tuple(Style)
+"""The nesting order of spans over the same text, outermost first."""
 _INLINE = {"strong_open": Style.BOLD, "em_open": Style.ITALIC, "s_open": Style.STRIKE}
 _CLOSING = {"strong_close": Style.BOLD, "em_close": Style.ITALIC, "s_close": Style.STRIKE}
-_SAFE_LINK = re.compile(r"(https?|mailto|tel|tg):", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A style over a range of the text."""
+
+    start: int
+    end: int
+    style: Style
+    detail: str = ""
+    """A link's address, a code block's language, a heading's level, or a backtick for code that contains one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A stretch of text with the same spans over it, outermost first."""
+
+    text: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Styled:
+    """A text, and the spans over it."""
+
+    text: str
+    spans: tuple[Span, ...] = ()
+
+    def piece(self, start: int, end: int) -> "Styled":
+        """A part of the text, with the spans that overlap it."""
+        spans = tuple(
+            Span(
+                start=max(span.start, start) - start,
+                end=min(span.end, end) - start,
+                style=span.style,
+                detail=span.detail,
+            )
+            for span in self.spans
+            if span.start < end and span.end > start
+        )
+        return Styled(text=self.text[start:end], spans=spans)
+
+    def runs(self) -> tuple[Run, ...]:
+        """The text, split wherever a span begins or ends."""
+        edges = sorted({0, len(self.text)} | {at for span in self.spans for at in (span.start, span.end)})
+        starts = sorted(self.spans, key=lambda span: span.start)
+        found, over, next_span = [], list[Span](), 0
+        for start, end in pairwise(edges):
+            while next_span < len(starts) and starts[next_span].start <= start:
+                over.append(starts[next_span])
+                next_span += 1
+            over = [span for span in over if span.end > start]
+            found.append(Run(text=self.text[start:end], spans=_outermost_first(over)))
+        return tuple(found)
+
+
+def _outermost_first(spans: list[Span]) -> tuple[Span, ...]:
+    """One span of each style; code blocks have no other style except a quote around them."""
+    by_style: dict[Style, Span] = {}
+    for span in spans:
+        by_style.setdefault(span.style, span)
+    styles = (Style.QUOTE, Style.PRE) if Style.PRE in by_style else NESTING
+    return tuple(by_style[style] for style in styles if style in by_style)
 
 
 def parse(source: str, *, link_chars: int = LINK_CHARS) -> Styled:
@@ -53,6 +136,22 @@ def as_code(text: str) -> str:
     fence = "`" * (longest + 1)
     pad = " " if "`" in (plain[:1], plain[-1:]) else ""
     return f"{fence}{pad}{plain}{pad}{fence}" if plain else ""
+
+
+def spelled_out(styled: Styled, takes: re.Pattern[str] = _NONE) -> Styled:
+    """Replace links that the platform would drop: the address follows the label, unless the label is the address."""
+    dropped = [span for span in styled.spans if span.style is Style.LINK and not takes.match(span.detail)]
+    if not dropped:
+        return styled
+    pieces, at, grown = list[str](), 0, _Grown()
+    for link in sorted(dropped, key=lambda span: span.end):
+        if not _is_address(styled.text[link.start : link.end], link.detail):
+            told = f" ({link.detail})"
+            pieces += [styled.text[at : link.end], told]
+            at = link.end
+            grown.note(at, len(told))
+    kept = (span for span in styled.spans if span.style is not Style.LINK or takes.match(span.detail))
+    return Styled(text="".join([*pieces, styled.text[at:]]), spans=tuple(grown.moved(span) for span in kept))
 
 
 @cache
@@ -230,3 +329,28 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows]
     lines.insert(1, "  ".join("─" * max(width, 1) for width in widths))
     return "\n".join(lines)
+
+
+class _Grown:
+    """Insertions into a text, and how far they shift its spans; read once, however many links there are."""
+
+    def __init__(self) -> None:
+        self._places: list[int] = []
+        self._by = [0]
+
+    def note(self, place: int, by: int) -> None:
+        """Record an insertion of this many characters; positions come in ascending order."""
+        self._places.append(place)
+        self._by.append(self._by[-1] + by)
+
+    def moved(self, span: Span) -> Span:
+        """The span in the new text; an insertion at its end belongs to it only if it is a block."""
+        block = span.style in (Style.QUOTE, Style.HEADING)
+        before = bisect_right(self._places, span.start)
+        within = (bisect_right if block else bisect_left)(self._places, span.end)
+        return replace(span, start=span.start + self._by[before], end=span.end + self._by[within])
+
+
+def _is_address(label: str, address: str) -> bool:
+    shown = label.strip().rstrip("/")
+    return any(shown in (each, each.partition(":")[2]) for each in (address.rstrip("/"), unquote(address).rstrip("/")))
