@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from belino.delivery.decide import Action, Fit, decide, decide_one
-from belino.delivery.forms import misfits
+from belino.delivery.decide import Action, Fit, decide, decide_one, misfits
 from belino.domain.limits import FileLimit, Limits, Once, SendAs
 from delivery.files import FILES, MP3, WAV, offer, picture
 from delivery.platforms import KB, LINE, MB, PLATFORMS, TEAMS, WHATSAPP

@@ -1,18 +1,31 @@
-"""Decide for each file of a reply: sent as it is, fitted, re-encoded or refused, and why."""
+"""Decide for each file of a reply: the form it takes, sent as it is, fitted, re-encoded or refused, and why."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from belino.delivery.forms import clash, is_expected, misfits, natural_forms
 from belino.domain.limits import FileLimit, Limits, SendAs
 from belino.domain.reply import Offer
+from belino.domain.units import format_duration, format_size
 from belino.media.audio import VOICE_MIME
 from belino.media.image.header import DRAWN_MIMES
 from belino.media.image.images import FORMATS
 
 SMALLEST_FIT = 2_048
 """The smallest size in bytes to shrink a picture to; a smaller one is not recognizable."""
+
+TGS, WEBM = "application/x-tgsticker", "video/webm"
+FORM_NAMES = {
+    SendAs.PHOTO: "a photo",
+    SendAs.VIDEO: "a video",
+    SendAs.AUDIO: "an audio file",
+    SendAs.VOICE: "a voice message",
+    SendAs.ANIMATION: "an animation",
+    SendAs.STICKER: "a sticker",
+    SendAs.DOCUMENT: "a document",
+}
+_TIGHT = frozenset({SendAs.PHOTO, SendAs.VOICE, SendAs.STICKER})
+"""Forms with their own limits; the others share the platform's."""
 
 
 class Action(StrEnum):
@@ -57,15 +70,15 @@ def decide_one(offer: Offer, limits: Limits, *, barred: Mapping[SendAs, str] | N
     reasons: list[str] = []
     for form in _candidates(offer):
         limit = limits.files.get(form)
-        why = (barred or {}).get(form) or clash(offer, form, limit)
+        why = (barred or {}).get(form) or _clash(offer, form, limit)
         if why or limit is None:
-            reasons.append(why if is_expected(offer, form) else "")
+            reasons.append(why if _is_expected(offer, form) else "")
             continue
         limit = limit.of(offer.mime)
         wrong = misfits(offer, form, limit)
         if not wrong:
             return Decision(offer=offer, action=Action.SEND, send_as=form, reason=_told(reasons))
-        reasons.append(wrong[0] if is_expected(offer, form) else "")
+        reasons.append(wrong[0] if _is_expected(offer, form) else "")
         action, fit = _mended(offer, form, limit)
         if action is not None:
             return Decision(offer=offer, action=action, send_as=form, fit=fit, reason=_told(reasons))
@@ -76,7 +89,7 @@ def _candidates(offer: Offer) -> Iterator[SendAs]:
     """The requested form, then those that suit the file, best first."""
     if offer.wanted is not None:
         yield offer.wanted
-    yield from (form for form in natural_forms(offer) if form is not offer.wanted)
+    yield from (form for form in _natural_forms(offer) if form is not offer.wanted)
 
 
 def _told(reasons: list[str]) -> str:
@@ -122,3 +135,104 @@ def _longest_side(offer: Offer, limit: FileLimit) -> int | None:
     if limit.max_pixels:
         sides.append(int((limit.max_pixels * longer / shorter) ** 0.5))
     return max(1, min(sides)) if sides else None
+
+
+def _natural_forms(offer: Offer) -> tuple[SendAs, ...]:
+    """The forms that suit the file, best first; any file can be a document."""
+    if _is_moving(offer):
+        return SendAs.ANIMATION, SendAs.DOCUMENT
+    if offer.mime in DRAWN_MIMES:
+        return SendAs.PHOTO, SendAs.DOCUMENT
+    match offer.mime.partition("/")[0]:
+        case "video" if offer.mime == WEBM:
+            return SendAs.VIDEO, SendAs.STICKER, SendAs.DOCUMENT
+        case "video":
+            return SendAs.VIDEO, SendAs.DOCUMENT
+        case "application" if offer.mime == TGS:
+            return SendAs.STICKER, SendAs.DOCUMENT
+        case "audio":
+            return SendAs.AUDIO, SendAs.DOCUMENT
+        case _:
+            return (SendAs.DOCUMENT,)
+
+
+def _is_moving(offer: Offer) -> bool:
+    """Whether a picture is animated; as a photo, only its first frame would be left."""
+    return offer.mime.startswith("image/") and offer.frames > 1
+
+
+def _is_expected(offer: Offer, form: SendAs) -> bool:
+    """Whether to give a reason why a file does not take a form; a video that was not meant as a sticker needs none."""
+    return form is not SendAs.STICKER or offer.mime != WEBM or offer.wanted is SendAs.STICKER
+
+
+def _clash(offer: Offer, form: SendAs, limit: FileLimit | None) -> str:
+    """Why a file can never take a form here, even when converted; empty if it might."""
+    if not _suits(offer, form):
+        if form is SendAs.PHOTO and _is_moving(offer):
+            return "it moves, and a photo stands still"
+        return f"{offer.mime} is not {FORM_NAMES[form]}"
+    return f"{FORM_NAMES[form]} cannot be sent here" if limit is None else ""
+
+
+def _suits(offer: Offer, form: SendAs) -> bool:
+    match form:
+        case SendAs.PHOTO:
+            return offer.mime in DRAWN_MIMES and not _is_moving(offer)
+        case SendAs.VIDEO:
+            return offer.mime.startswith("video/")
+        case SendAs.AUDIO | SendAs.VOICE:
+            return offer.mime.startswith("audio/")
+        case SendAs.ANIMATION:
+            return _is_moving(offer) or offer.mime in ("video/mp4", "image/gif")
+        case SendAs.STICKER:
+            return offer.mime in (TGS, WEBM, "image/webp") or (offer.mime in DRAWN_MIMES and not _is_moving(offer))
+        case SendAs.DOCUMENT:
+            return True
+
+
+def misfits(offer: Offer, form: SendAs, limit: FileLimit) -> tuple[str, ...]:
+    """Every reason why a file does not fit a form, in words for people; empty if it can be sent unchanged."""
+    name = FORM_NAMES[form]
+    found = []
+    if limit.mimes and offer.mime not in limit.mimes:
+        found.append(f"{offer.mime} is not taken as {name} here")
+    if limit.codecs and offer.codec not in limit.codecs:
+        found.append(f"{name} here is encoded as {' or '.join(sorted(limit.codecs))}")
+    if offer.size > limit.max_bytes:
+        here = f"here as {name}" if form in _TIGHT else "here"
+        most = format_size(limit.max_bytes)
+        found.append(f"it has {format_size(offer.size)}, and at most {most} are taken {here}")
+    if not _size_fits(offer, limit):
+        found.append(_size_told(offer, limit, name))
+    if limit.max_seconds is not None and (offer.seconds or 0) > limit.max_seconds:
+        lasts = format_duration(offer.seconds or 0)
+        found.append(f"{name} lasts at most {format_duration(limit.max_seconds)} here and this one {lasts}")
+    return tuple(found)
+
+
+def _size_fits(offer: Offer, limit: FileLimit) -> bool:
+    bounds = (limit.max_side, limit.side, limit.max_pixels, limit.max_sides, limit.max_ratio)
+    if all(bound is None for bound in bounds):
+        return True
+    if not offer.width or not offer.height:
+        # Videos are not measured; a picture of unknown size must be decoded first.
+        return offer.mime not in DRAWN_MIMES
+    longer, shorter = max(offer.width, offer.height), min(offer.width, offer.height)
+    return (
+        longer <= (limit.max_side or longer)
+        and longer == (limit.side or longer)
+        and longer * shorter <= (limit.max_pixels or longer * shorter)
+        and longer + shorter <= (limit.max_sides or longer + shorter)
+        and longer <= (limit.max_ratio or longer) * shorter
+    )
+
+
+def _size_told(offer: Offer, limit: FileLimit, name: str) -> str:
+    if not offer.width or not offer.height:
+        return f"how many pixels it has cannot be told, and {name} has bounds here"
+    if limit.max_ratio and max(offer.width, offer.height) > limit.max_ratio * min(offer.width, offer.height):
+        return f"{offer.width}×{offer.height} pixels are too long and narrow for {name} here"
+    if limit.side:
+        return f"the longer side of {name} has {limit.side} pixels here, and this one is {offer.width}×{offer.height}"
+    return f"{offer.width}×{offer.height} pixels are more than {name} may have here"

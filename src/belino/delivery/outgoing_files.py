@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from belino.delivery.forms import WEBM
+from belino.delivery.decide import WEBM
 from belino.domain.errors import MediaError, MediaTooLarge
 from belino.domain.media import Blob
 from belino.domain.reply import Offer

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from belino.delivery.decide import Action, Decision, Fit, decide_one
-from belino.delivery.forms import NAMES
+from belino.delivery.decide import FORM_NAMES, Action, Decision, Fit, decide_one
 from belino.domain.errors import MediaError, MediaNotFound, StoreError
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import Blob
@@ -71,10 +70,10 @@ class Preparer:
                 async with asyncio.timeout(SECONDS):
                     made = await self._made(decision, limits)
             except TimeoutError:
-                barred[decision.send_as] = f"making it {NAMES[decision.send_as]} took longer than {SECONDS:g} s"
+                barred[decision.send_as] = f"making it {FORM_NAMES[decision.send_as]} took longer than {SECONDS:g} s"
             except (MediaError, StoreError) as error:
                 why = one_line(str(error)).rstrip(". ")
-                barred[decision.send_as] = f"it could not be made {NAMES[decision.send_as]}: {why}"
+                barred[decision.send_as] = f"it could not be made {FORM_NAMES[decision.send_as]}: {why}"
             else:
                 # The result may violate another limit, which is known only now.
                 again = decide_one(replace(made, wanted=decision.send_as), limits)

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
 
-from belino.delivery.decide import Action, Decision, decide_one
+from belino.delivery.decide import FORM_NAMES, Action, Decision, decide_one
 from belino.delivery.folders import PENDING, mark_of
-from belino.delivery.forms import NAMES
 from belino.delivery.outgoing_files import Keeper
 from belino.domain.errors import (
     AdapterError,
@@ -180,7 +179,7 @@ def _about(offer: Offer) -> str:
 
 
 def _plan(decision: Decision) -> str:
-    how = f"as {NAMES[decision.send_as]}"
+    how = f"as {FORM_NAMES[decision.send_as]}"
     match decision.action:
         case Action.FIT:
             how = f"{how}, made to fit"
