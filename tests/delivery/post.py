@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from belino.config import AdapterConfig, Config
-from belino.delivery.config import DeliveryConfig
+from belino.delivery.send import DeliveryConfig
 from belino.domain.limits import FileLimit, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Adapter, AdapterContext

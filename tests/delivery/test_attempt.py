@@ -9,18 +9,24 @@ from pathlib import Path
 import pytest
 
 from belino.config import AdapterConfig
+from belino.delivery.attempt import difference
 from belino.domain.delivery_doubt import CALL_SECONDS, LEASE_MARGIN_SECONDS, SLOWEST_BYTES_A_SECOND
 from belino.domain.errors import AdapterError, MarkupRefused, TogetherRefused, Undeliverable
-from belino.domain.limits import Markup
+from belino.domain.limits import Markup, SendAs
+from belino.domain.message import ConversationKey
 from belino.domain.ports import Adapter, AdapterContext
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt, StoredFile
 from belino.domain.stored import ClaimedParcel
 from belino.gateway.gateway import Gateway
-from belino.testing import MemoryAdapter
+from belino.testing import START, MemoryAdapter
 from delivery.post import DM, PostHouse, file_parcel, words
 from gateway.house import ANN, until
 
 Reaction = Callable[[Parcel], Awaitable[None]]
+
+WHERE = ConversationKey(platform="memory", account="default", channel="dm")
+PHOTO = OutgoingFile(name="cat.jpg", mime="image/jpeg", size=100, sha256="a" * 64, send_as=SendAs.PHOTO)
+PAPER = OutgoingFile(name="report.pdf", mime="application/pdf", size=200, sha256="b" * 64)
 
 
 class Moody(MemoryAdapter):
@@ -295,3 +301,36 @@ async def test_a_kind_of_parcel_is_kept_when_it_is_made_plain(house: Make) -> No
         (shown,) = one.far_side.sent.values()
         assert shown.kind is ParcelKind.FILES
         assert b"".join([piece async for piece in _pieces(shown.files[0])]) == b"xxxxxx"
+
+
+def told(*stored: StoredFile) -> str:
+    parcel = Parcel(key="k", conversation=WHERE, kind=ParcelKind.FILES, files=(PHOTO, PAPER))
+    return difference(parcel, Receipt(message_id="m", sent=START, stored=stored))
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        (StoredFile(form=SendAs.PHOTO, size=90), StoredFile(form=SendAs.DOCUMENT, size=200, name="report.pdf")),
+        (StoredFile(), StoredFile()),
+        (StoredFile(size=5), StoredFile(name="renamed.pdf")),
+    ],
+    ids=["as planned, the photo encoded anew", "it says nothing", "renamed"],
+)
+def test_what_is_as_planned_is_not_told(stored: tuple[StoredFile, ...]) -> None:
+    assert told(*stored) == ""
+
+
+def test_a_platform_that_does_not_say_is_believed() -> None:
+    parcel = Parcel(key="k", conversation=WHERE, kind=ParcelKind.FILES, files=(PHOTO,))
+    assert difference(parcel, Receipt(message_id="m", sent=START)) == ""
+
+
+def test_a_file_that_is_missing_is_told() -> None:
+    assert told(StoredFile()) == "the platform stored 1 of 2 files"
+
+
+def test_another_form_and_another_size_are_told() -> None:
+    assert told(StoredFile(form=SendAs.DOCUMENT, size=1), StoredFile(size=150)) == (
+        "cat.jpg: sent as document instead of photo; report.pdf: the platform holds 150 of 200 bytes"
+    )

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from belino.config import AdapterConfig
-from belino.delivery.connections import ConnectedAccounts
+from belino.delivery.send import ConnectedAccounts
 from belino.domain.errors import Unauthorized
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Accept, Adapter, AdapterContext

@@ -9,8 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from belino.delivery.config import DeliveryConfig
-from belino.delivery.send import PERHAPS_TWICE
+from belino.delivery.send import PERHAPS_TWICE, DeliveryConfig
 from belino.domain.errors import RateLimited
 from belino.domain.reply import Parcel, ParcelState, Receipt
 from belino.testing import (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from belino.config import AccessConfig
-from belino.delivery.config import DeliveryConfig
+from belino.delivery.send import DeliveryConfig
 from belino.domain.reply import ParcelState
 from belino.testing import ForgetfulMemoryAdapter, Loss, MemoryAdapter
 from delivery.post import PostHouse, words

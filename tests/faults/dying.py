@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from belino.config import AccessConfig, AdapterConfig, AgentConfig, Config
-from belino.delivery.config import DeliveryConfig
+from belino.delivery.send import DeliveryConfig
 from belino.domain.limits import FileLimit, SendAs
 from belino.domain.message import Author, ChatType, ConversationKey, Message
 from belino.domain.ports import Adapter, AdapterContext

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from belino import registry
 from belino.context.budget import ContextConfig
-from belino.delivery.config import DeliveryConfig
+from belino.delivery.send import DeliveryConfig
 from belino.domain.errors import ConfigError
 from belino.domain.message import ConversationKey
 from belino.media.fetch import MediaConfig

@@ -1,4 +1,4 @@
-"""Attempt to send one parcel: check whether it has already arrived, then make one platform call within the lease."""
+"""Attempt to send one parcel: check whether it arrived before, make one call within the lease, compare the receipt."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -8,11 +8,15 @@ from belino.delivery.typing import upload_shown
 from belino.domain.delivery_doubt import CALL_SECONDS, Doubt, call_seconds
 from belino.domain.errors import AdapterError, MarkupRefused, Unanswered, Undeliverable
 from belino.domain.failpoints import failpoint
-from belino.domain.limits import Markup, Once
+from belino.domain.limits import Markup, Once, SendAs
 from belino.domain.ports import Adapter, Clock, ReadsBack
-from belino.domain.reply import Parcel, ParcelKind, Receipt
+from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
 from belino.domain.stored import ClaimedParcel
 from belino.net.tap import on_behalf
+
+NOTICE_CHARS = 300
+KEPT_AS_THEY_ARE = frozenset({SendAs.DOCUMENT, SendAs.AUDIO, SendAs.VOICE})
+"""Forms that platforms store unchanged, so that the size must match; pictures and videos are re-encoded."""
 
 
 class Uncertain(AdapterError):
@@ -56,6 +60,31 @@ def plain(parcel: Parcel) -> Parcel:
     return replace(parcel, text=parcel.plain or parcel.text, plain="", markup=Markup.PLAIN, files=files)
 
 
+def apart(parcel: Parcel) -> tuple[Parcel, ...]:
+    """Each file of a parcel in its own parcel; the first keeps the key and the text."""
+    first, *others = parcel.files
+    return replace(parcel, files=(first,)), *(
+        replace(parcel, key=f"{parcel.key}-{number}", files=(file,), text="", plain="", reply_to=None)
+        for number, file in enumerate(others, 1)
+    )
+
+
+def notices_of(parcel: Parcel, reason: str) -> tuple[Parcel, ...]:
+    """The text sent in place of refused files: all their captions, then their names and the reason."""
+    words = [replace(parcel, key=f"{parcel.key}-words", kind=ParcelKind.TEXT, files=())] if parcel.text else []
+    names = ", ".join(file.name for file in parcel.files)
+    said = [file.plain or file.caption for file in parcel.files]
+    if len(said) > 1:
+        said = [caption and f"{file.name}: {caption}" for file, caption in zip(parcel.files, said, strict=True)]
+    notice = f"{names} could not be sent: {reason}"
+    told = {f"caption-{number}": caption for number, caption in enumerate(said) if caption}
+    told["notice"] = notice if len(notice) <= NOTICE_CHARS else f"{notice[: NOTICE_CHARS - 1]}…"
+    return *words, *(
+        Parcel(key=f"{parcel.key}-{what}", conversation=parcel.conversation, text=text, trace=parcel.trace)
+        for what, text in told.items()
+    )
+
+
 def is_repeatable(adapter: Adapter, parcel: Parcel) -> bool:
     """Whether sending twice shows it once: the platform knows our idempotency key, or the parcel is an edit."""
     return adapter.limits.once is Once.KEY or parcel.kind is ParcelKind.EDIT
@@ -64,6 +93,16 @@ def is_repeatable(adapter: Adapter, parcel: Parcel) -> bool:
 def size_of(parcel: Parcel) -> int:
     """The size of its files in bytes."""
     return sum(file.size for file in parcel.files)
+
+
+def difference(parcel: Parcel, receipt: Receipt) -> str:
+    """What differs from the plan, in words; empty if nothing does, or the platform does not say."""
+    if receipt.stored is None:
+        return ""
+    if len(receipt.stored) != len(parcel.files):
+        return f"the platform stored {len(receipt.stored)} of {len(parcel.files)} files"
+    pairs = zip(parcel.files, receipt.stored, strict=True)
+    return "; ".join(told for file, stored in pairs for told in _file_difference(file, stored))
 
 
 async def _find(adapter: Adapter, claimed: ClaimedParcel, *, resend: bool, clock: Clock) -> Receipt | None:
@@ -108,3 +147,16 @@ async def _send(adapter: Adapter, parcel: Parcel, until: float, clock: Clock) ->
                 return receipt
     except TimeoutError:
         raise Unanswered(f"the platform did not answer within {seconds:g} seconds") from None
+
+
+def _file_difference(file: OutgoingFile, stored: StoredFile) -> list[str]:
+    told = []
+    if stored.form not in (None, file.send_as):
+        told.append(f"{file.name}: sent as {stored.form} instead of {file.send_as}")
+    if (
+        stored.size not in (None, file.size)
+        and file.send_as in KEPT_AS_THEY_ARE
+        and stored.form in (None, file.send_as)
+    ):
+        told.append(f"{file.name}: the platform holds {stored.size} of {file.size} bytes")
+    return told

@@ -2,19 +2,17 @@
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import ceil
 from random import Random
+from typing import Literal
 
 from belino.aio.keyed_workers import KeyedWorkers
 from belino.aio.retry import Retry, backoff
-from belino.delivery.attempt import TooLate, Uncertain, call, is_repeatable, size_of
-from belino.delivery.config import DeliveryConfig
-from belino.delivery.connections import ConnectedAccounts
-from belino.delivery.receipts import difference
+from belino.delivery.attempt import TooLate, Uncertain, apart, call, difference, is_repeatable, notices_of, size_of
 from belino.domain.delivery_doubt import Doubt, lease_seconds
 from belino.domain.error_text import place_of, reason_of
 from belino.domain.errors import (
@@ -34,7 +32,7 @@ from belino.domain.limits import Once
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Adapter, Clock, ReadsBack
-from belino.domain.reply import Parcel, ParcelKind, ParcelState, Receipt
+from belino.domain.reply import Parcel, ParcelState, Receipt
 from belino.domain.stored import ClaimedParcel, Ready, StoredMessage
 from belino.net.clock import SteadyClock
 from belino.storage.outbox_verbs import OutboxVerbs
@@ -54,8 +52,31 @@ FIRST_WAIT, LONGEST_WAIT = 5.0, 300.0
 PATIENCE_GROWS, MOST_PATIENCE = 0.05, 5.0
 RESOLUTION = 1e-6
 """Seconds: the precision of times in the store."""
-NOTICE_CHARS = 300
 PERHAPS_TWICE = "an earlier try may have arrived too"
+
+Account = tuple[str, str]
+"""Platform and account."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryConfig:
+    """How answers are handled that may have arrived, and those that are late."""
+
+    uncertain: Literal["hold", "resend"] = field(
+        default="hold",
+        metadata={
+            "says": "What to do when an answer may have arrived and the platform cannot tell: `hold` waits for you, "
+            "`resend` sends it once more and says that it may be there twice."
+        },
+    )
+    hold_minutes: int = field(
+        default=15,
+        metadata={
+            "says": "Answers that are older than this when belino starts are not sent until you ask for them.",
+            "least": 1,
+            "most": 525_600,
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,26 +348,35 @@ class Sender:
         return self._steady.now() + timedelta(microseconds=ceil(round(seconds * 1_000_000, 3)))
 
 
-def apart(parcel: Parcel) -> tuple[Parcel, ...]:
-    """Each file of a parcel in its own parcel; the first keeps the key and the text."""
-    first, *others = parcel.files
-    return replace(parcel, files=(first,)), *(
-        replace(parcel, key=f"{parcel.key}-{number}", files=(file,), text="", plain="", reply_to=None)
-        for number, file in enumerate(others, 1)
-    )
+class ConnectedAccounts:
+    """The connection state of every account: down until it is reported up."""
 
+    def __init__(self, accounts: Iterable[Account], wake: Callable[[ConversationKey], None]) -> None:
+        self._down: dict[Account, str] = dict.fromkeys(accounts, "")
+        self._waiting: dict[Account, set[ConversationKey]] = {}
+        """Conversations that found their account down; woken when its state changes."""
+        self._wake = wake
 
-def notices_of(parcel: Parcel, reason: str) -> tuple[Parcel, ...]:
-    """The text sent in place of refused files: all their captions, then their names and the reason."""
-    words = [replace(parcel, key=f"{parcel.key}-words", kind=ParcelKind.TEXT, files=())] if parcel.text else []
-    names = ", ".join(file.name for file in parcel.files)
-    said = [file.plain or file.caption for file in parcel.files]
-    if len(said) > 1:
-        said = [caption and f"{file.name}: {caption}" for file, caption in zip(parcel.files, said, strict=True)]
-    notice = f"{names} could not be sent: {reason}"
-    told = {f"caption-{number}": caption for number, caption in enumerate(said) if caption}
-    told["notice"] = notice if len(notice) <= NOTICE_CHARS else f"{notice[: NOTICE_CHARS - 1]}…"
-    return *words, *(
-        Parcel(key=f"{parcel.key}-{what}", conversation=parcel.conversation, text=text, trace=parcel.trace)
-        for what, text in told.items()
-    )
+    def up(self, account: Account) -> None:
+        """Mark an account as connected, and wake the conversations that wait for it."""
+        if self._down.pop(account, None) is not None:
+            self._wake_all(account)
+
+    def down(self, account: Account, reason: str = "") -> None:
+        """Mark an account as not connected. An empty reason means that it is still connecting."""
+        before = self._down.get(account)
+        self._down[account] = reason or before or ""
+        if reason and reason != before:
+            self._wake_all(account)
+
+    def why_not(self, conversation: ConversationKey) -> str | None:
+        """Why nothing may be sent to a conversation now; None if it may. If not, it is woken when that changes."""
+        account = (conversation.platform, conversation.account)
+        why = self._down.get(account)
+        if why is not None:
+            self._waiting.setdefault(account, set()).add(conversation)
+        return why
+
+    def _wake_all(self, account: Account) -> None:
+        for conversation in self._waiting.pop(account, ()):
+            self._wake(conversation)
