@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from belino.context.history import REPLIES_MOST, History
-from belino.context.marks import Marks
+from belino.context.history import REPLIES_MOST, History, Marks
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.stored import StoredMessage, Verdict
