@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from belino.context.results import results_json, results_lines
-from belino.context.search import search
+from belino.context.search import results_json, results_lines, search
 from belino.domain.document import DocumentText, DocumentUnit, Part
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message, Quote

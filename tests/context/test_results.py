@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from belino.context import results
-from belino.context.results import results_json, results_lines
+from belino.context import search
+from belino.context.search import results_json, results_lines
 from belino.domain.message import Author
 from belino.domain.safe_text import one_line
 from belino.domain.search import Coverage, Found, SearchPage
@@ -67,6 +67,6 @@ def test_however_long_its_excerpts_may_be_a_text_is_cleaned_once(monkeypatch: py
         cleaned.append(text)
         return one_line(text)
 
-    monkeypatch.setattr(results, "one_line", clean)
+    monkeypatch.setattr(search, "one_line", clean)
     lines = results_lines(page(8, "[Image: word " * 1_000), "word", now=NOW).splitlines()
     assert all("word" in line for line in lines[1:9]) and len(cleaned) == 8

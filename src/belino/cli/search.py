@@ -50,8 +50,7 @@ def run(args: Namespace) -> int:
     channel = ConversationKey.parse(args.channel).whole_channel
 
     async def resting(store: "Store") -> Any:
-        from belino.context.results import results_json
-        from belino.context.search import search
+        from belino.context.search import results_json, search
         from belino.net.clock import SystemClock
         from belino.tools.arguments import Arguments
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from belino.context.json_format import json_text
-from belino.context.results import results_json, results_lines
-from belino.context.search import search
+from belino.context.search import results_json, results_lines, search
 from belino.domain.media import Block, TextBlock
 from belino.domain.search import SearchPage
 from belino.domain.turn import ToolSpec

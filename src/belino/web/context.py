@@ -4,8 +4,7 @@ from urllib.parse import unquote
 
 from starlette.responses import Response
 
-from belino.context.results import results_json
-from belino.context.search import search
+from belino.context.search import results_json, search
 from belino.domain.errors import NoSuchMessage, ToolError
 from belino.tools.arguments import Arguments
 from belino.turns.preview import as_json, preview
