@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from belino.context.assemble import assemble, context_json
 from belino.context.budget import ContextConfig
-from belino.context.costs import costs
-from belino.context.prompt import context_blocks
+from belino.context.prompt import context_blocks, costs
+from belino.context.snapshot import assemble, context_json
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing
 from belino.domain.stored import StoredMessage, Verdict

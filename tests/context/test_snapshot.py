@@ -8,11 +8,10 @@ import splintr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belino.context.assemble import StructuredContext, context_json
 from belino.context.budget import ContextConfig
 from belino.context.json_format import json_text
 from belino.context.prompt import context_blocks
-from belino.context.snapshot import snippet, take_snapshot
+from belino.context.snapshot import StructuredContext, context_json, snippet, take_snapshot
 from belino.domain.context import ChannelSnapshot, ThreadActivity
 from belino.domain.graphemes import is_boundary
 from belino.domain.message import Author

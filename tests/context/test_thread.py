@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belino.context.assemble import StructuredContext
 from belino.context.budget import ContextConfig
 from belino.context.prompt import context_blocks
-from belino.context.snapshot import take_snapshot
-from belino.context.thread import cut_to_fit, thread_context, told_tokens
+from belino.context.snapshot import StructuredContext, cut_to_fit, take_snapshot, thread_context, told_tokens
 from belino.domain.context import ThreadContext
 from belino.domain.graphemes import is_boundary
 from belino.domain.message import Author, Quote

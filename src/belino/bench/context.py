@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 from belino.bench import Row
 from belino.bench._talk import Talk, talks
 from belino.config import AccessConfig, AdapterConfig, AgentConfig, ChannelAccess, Config
-from belino.context.assemble import assemble
 from belino.context.budget import ContextConfig
 from belino.context.prompt import context_blocks
+from belino.context.snapshot import assemble
 from belino.domain.media import TextBlock
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing

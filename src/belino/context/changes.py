@@ -6,8 +6,7 @@ from datetime import datetime
 
 from belino.context.budget import ContextConfig
 from belino.context.line_format import fenced, header, message_line
-from belino.context.snapshot import context_message, reactions_of, snippet
-from belino.context.thread import newest_told
+from belino.context.snapshot import context_message, newest_told, reactions_of, snippet
 from belino.domain.context import ContextMessage
 from belino.domain.media import TextBlock
 from belino.domain.stored import Happening, Meanwhile, StoredMessage

@@ -3,12 +3,11 @@
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, replace
 
-from belino.context.assemble import StructuredContext, assemble, context_json
 from belino.context.budget import ContextConfig
-from belino.context.costs import Cost, costs
 from belino.context.history import History
 from belino.context.json_format import json_text
-from belino.context.prompt import system_prompt
+from belino.context.prompt import Cost, costs, system_prompt
+from belino.context.snapshot import StructuredContext, assemble, context_json
 from belino.domain.errors import BelinoError, NoSuchMessage
 from belino.domain.media import TextBlock
 from belino.domain.message import ConversationKey

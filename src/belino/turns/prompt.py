@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from belino.context.assemble import StructuredContext, assemble
 from belino.context.budget import ContextConfig
 from belino.context.changes import meanwhile_blocks
 from belino.context.manifest import RECOVERED_AT_MOST, to_recover
 from belino.context.prompt import context_blocks, message_blocks
+from belino.context.snapshot import StructuredContext, assemble
 from belino.domain.errors import BelinoError
 from belino.domain.media import Block, MediaRef, TextBlock
 from belino.domain.message import ConversationKey, Quote
