@@ -22,8 +22,7 @@ from belino.media.renditions import (
     seen_item,
 )
 from belino.storage.library_verbs import LibraryVerbs
-from belino.tools.albums import ALBUM_MOST, album_of
-from belino.tools.tool_context import title
+from belino.tools.tool_context import ALBUM_MOST, album_of, title
 
 if TYPE_CHECKING:
     from belino.media.image.images import Fitted

@@ -4,14 +4,20 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from belino.context.line_format import fenced
 from belino.domain.document import Unread
 from belino.domain.errors import MediaError, ToolError
-from belino.domain.media import Blob, Block, ImageBlock, TextBlock
+from belino.domain.media import Blob, Block, ImageBlock, MediaRef, TextBlock
+from belino.domain.safe_text import clean_mime
 from belino.domain.stored import RefRecord
-from belino.domain.units import NoRange, format_duration
+from belino.domain.tokens import estimate_image_tokens
+from belino.domain.units import NoRange, format_duration, format_size
+from belino.media.fetch import Fetcher
+from belino.media.image.header import BLOCK_MIMES, DRAWN_MIMES, HEADER_BYTES, carries_metadata, image_size
 from belino.media.price import PDF, THUMB_BYTES, THUMB_SIDE, facts_of, has_text, is_sound, is_text, prices, side_within
+from belino.media.render import Draws
 from belino.media.renditions import (
     EMPTY,
     CannotRender,
@@ -27,11 +33,14 @@ from belino.media.renditions import (
     reason_of,
     text_words,
 )
-from belino.tools.albums import ALBUM_MOST, album_of
-from belino.tools.pictures import Looked, look, measured, shown
-from belino.tools.tool_context import ToolContext, find_ref, held, placed, title
+from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
+from belino.tools.tool_context import ALBUM_MOST, ToolContext, album_of, find_ref, held, placed, title
+
+if TYPE_CHECKING:
+    from belino.media.image.images import Fitted
 
 FORMS = ("auto", "image", "thumb", "text", "frames", "sheet", "file")
+UNKNOWN = "application/octet-stream"
 
 _SEEN = frozenset({"image", "thumb", "frames", "sheet"})
 _PICTURE_WORDS = 120
@@ -46,6 +55,44 @@ class Ask:
     again: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """The type and size of a ref's bytes, found without decoding."""
+
+    sniffed: Sniffed
+    size: tuple[int, int] | None
+    """Upright, as the picture is displayed; None if only a decoder can tell."""
+    declared: str
+
+    @property
+    def mime(self) -> str:
+        return self.sniffed.mime
+
+    @property
+    def is_picture(self) -> bool:
+        return self.mime in DRAWN_MIMES
+
+    def told(self, blob: Blob) -> str:
+        """Real type, dimensions and size; and a note if the declared type is wrong."""
+        dimensions = f"{self.size[0]}×{self.size[1]}, " if self.size else ""
+        unknown = self.mime == UNKNOWN
+        lie = f" It was sent as {self.declared}, but its bytes are {'not' if unknown else self.mime}."
+        untrue = self.sniffed.lies and self.declared not in ("", UNKNOWN)
+        kind = "unknown type" if unknown else self.mime
+        return f"{kind}, {dimensions}{format_size(blob.size)}.{lie if untrue else ''}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A picture ready to be shown, and what was changed."""
+
+    data: bytes
+    mime: str
+    changes: str
+    """Empty if these are the original bytes."""
+    tokens: int
+
+
 async def fetch_one(shelf: ToolContext, ref_id: str, ask: Ask) -> tuple[Block, ...]:
     """Fetch one item; every tool uses this. A ref of another channel is answered exactly like an unknown one."""
     record = await find_ref(shelf, ref_id)
@@ -55,9 +102,9 @@ async def fetch_one(shelf: ToolContext, ref_id: str, ask: Ask) -> tuple[Block, .
         return (note,)
     blob = await held(shelf, record)
     with shelf.fetcher.pin(blob.sha256):
-        looked = await look(shelf.fetcher, record.ref, blob)
+        looked = await _look(shelf.fetcher, record.ref, blob)
         if looked.is_picture:
-            looked = await measured(shelf.renderer, blob, looked)
+            looked = await _measured(shelf.renderer, blob, looked)
             if looked.size is not None:
                 await shelf.renderer.saw(blob.sha256, looked.size)
         try:
@@ -146,7 +193,7 @@ async def _album_sheet(shelf: ToolContext, records: Sequence[RefRecord], wish: R
                 lost.append(str(error))
                 continue
             needed.enter_context(shelf.fetcher.pin(blob.sha256))
-            looked = await look(shelf.fetcher, record.ref, blob)
+            looked = await _look(shelf.fetcher, record.ref, blob)
             if looked.is_picture or looked.mime.startswith("video/"):
                 items.append((record.ref.id, Item(blob=replace(blob, mime=looked.mime), title=title(record))))
             else:
@@ -196,7 +243,7 @@ async def _as_picture(
         max_side = side_within(max(1, wish.max_tokens - _PICTURE_WORDS), looked.size, max_side)
     blob = item.blob
     try:
-        seen = await shown(shelf.fetcher, shelf.renderer, blob, looked, max_bytes=max_bytes, max_side=max_side)
+        seen = await _shown(shelf.fetcher, shelf.renderer, blob, looked, max_bytes=max_bytes, max_side=max_side)
     except MediaError as error:
         return await _as_file(shelf, record, item, looked, why=f" It cannot be shown: {reason_of(error)}.")
     picture = ImageBlock(mime=seen.mime, data=seen.data, ref=record.ref.id, sha256=blob.sha256)
@@ -271,3 +318,48 @@ async def _forms(shelf: ToolContext, record: RefRecord, blob: Blob, *, unread: b
         costs = {form: cost for form, cost in costs.items() if form not in _SEEN}
     told = ", ".join(f"{form} {cost}" for form, cost in costs.items() if form != "file")
     return f" Forms and their tokens: {told}." if told else ""
+
+
+async def _look(fetcher: Fetcher, ref: MediaRef, blob: Blob) -> Looked:
+    """The type of a blob, by its first bytes."""
+    head = await fetcher.read(blob, HEADER_BYTES)
+    declared = clean_mime(ref.mime)
+    sniffed = sniff(head[:HEAD_BYTES], name=ref.file_name, declared=declared, whole=blob.size <= HEAD_BYTES)
+    found = image_size(head)
+    return Looked(sniffed=sniffed, size=found[1:] if found else None, declared=declared)
+
+
+async def _measured(images: Draws, blob: Blob, looked: Looked) -> Looked:
+    """The same with its dimensions, if only a decoder can find them and it succeeds."""
+    if looked.size is not None or not looked.is_picture:
+        return looked
+    try:
+        facts = await images.probe(blob)
+    except MediaError:
+        return looked
+    return Looked(sniffed=looked.sniffed, size=(facts.width, facts.height), declared=looked.declared)
+
+
+async def _shown(
+    fetcher: Fetcher, images: Draws, blob: Blob, looked: Looked, *, max_bytes: int, max_side: int
+) -> Shown:
+    """The picture within these limits. MediaError if it cannot be decoded."""
+    if looked.mime in BLOCK_MIMES and looked.size and max(looked.size) <= max_side and blob.size <= max_bytes:
+        data = await fetcher.read(blob, max_bytes)
+        if not carries_metadata(data):
+            return Shown(data=data, mime=looked.mime, changes="", tokens=estimate_image_tokens(*looked.size))
+    fitted = await images.fit(blob, max_bytes=max_bytes, max_side=max_side)
+    tokens = estimate_image_tokens(fitted.width, fitted.height)
+    return Shown(data=fitted.data, mime=fitted.mime, changes=_changes(fitted, blob, looked), tokens=tokens)
+
+
+def _changes(fitted: "Fitted", blob: Blob, looked: Looked) -> str:
+    """The changes that the agent should know about."""
+    size = (fitted.width, fitted.height)
+    done = []
+    if looked.size is not None and size != looked.size:
+        done.append("shrunk")
+    if fitted.mime != looked.mime:
+        done.append("converted")
+    how = " and ".join(done) or "upright and without its metadata"
+    return f"You see it {how}: {fitted.mime}, {size[0]}×{size[1]}, {format_size(len(fitted.data))}."

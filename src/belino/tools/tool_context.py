@@ -1,4 +1,4 @@
-"""Tool context: what the tools of one channel work on, and how they fetch bytes."""
+"""Tool context: what the tools of one channel work on, how they find refs and albums, and how they fetch bytes."""
 
 import asyncio
 import re
@@ -33,6 +33,11 @@ from belino.storage.store import Store
 REF_ID = re.compile(r"[a-z0-9]{1,8}_[a-z0-9]{12}")
 
 Notes = Callable[[Step], Awaitable[None]]
+
+ALBUM_MOST = 30
+"""The most pictures on one contact sheet."""
+NEARBY = 100
+"""Items of an album arrive together: the others are among this many refs before and after."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,3 +126,14 @@ def title(record: RefRecord) -> str:
     name = clean_name(ref.file_name or "") or f"{ref.kind.value.capitalize()} {ref.id}"
     # A sticker's caption is its emoji, which says more than its bytes.
     return f"{name} ({clean_name(ref.caption)})" if ref.kind is MediaKind.STICKER and ref.caption else name
+
+
+async def album_of(library: LibraryVerbs, channel: ConversationKey, record: RefRecord) -> tuple[RefRecord, ...]:
+    """The refs of the album in order; the ref alone if it is not in an album."""
+    near = await library.refs(channel, before=record.seq + NEARBY, limit=2 * NEARBY)
+    ids = list(dict.fromkeys(each.ref.message_id for each in near))
+    albums = {message.id: message.album for message in await library.messages(channel, ids)}
+    album, own = albums.get(record.ref.message_id), record.ref.message_id
+    together = {own} | {message_id for message_id, name in albums.items() if album is not None and name == album}
+    found = [each for each in near if each.ref.message_id in together]
+    return tuple(sorted(found, key=lambda each: each.seq)) or (record,)
