@@ -21,9 +21,8 @@ from belino.media.price import BLOCK_SIDE
 from belino.media.render import Renderer
 from belino.storage.library_verbs import LibraryVerbs
 from belino.storage.store import Store
-from belino.tools.channel import CHANNEL_MESSAGES, channel_messages
+from belino.tools.channel import CHANNEL_CONTEXT, CHANNEL_MESSAGES, channel_context, channel_messages
 from belino.tools.media import FETCH_MEDIA, LIST_MEDIA, fetch_media, list_media
-from belino.tools.search import CHANNEL_CONTEXT, channel_context
 from belino.tools.sending import SEND_MEDIA, Outlet, send_media
 from belino.tools.tool_context import Notes, ToolContext
 
