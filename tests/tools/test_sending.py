@@ -21,6 +21,7 @@ from belino.net.client import Client
 from belino.net.guard import Guard
 from belino.testing.files import make_gif, make_jpeg, make_pdf, make_png
 from belino.tools.sending import Outlet
+from belino.tools.tool_context import ToolContext
 from belino.tools.toolbox import make_toolbox
 from tools.town import FENCE, HERE, THERE, File, Town
 
@@ -100,7 +101,7 @@ class Post:
             metered=lambda: fetcher.allowances.elsewhere(HERE),
             give=give,
         )
-        return make_toolbox(
+        context = ToolContext(
             conversation=HERE,
             library=self.town.store,
             archive=self.town.store,
@@ -111,8 +112,8 @@ class Post:
             fence=FENCE,
             sees_images=True,
             image_block_bytes=1_000_000,
-            outlet=outlet,
         )
+        return make_toolbox(context, outlet)
 
     async def send(self, **arguments: object) -> str:
         (block,) = await self.toolbox().call("send_media", arguments)

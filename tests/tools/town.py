@@ -25,6 +25,7 @@ from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 from belino.testing.files import make_jpeg
+from belino.tools.tool_context import ToolContext
 from belino.tools.toolbox import make_toolbox
 
 HERE = ConversationKey(platform="telegram", account="default", channel="here")
@@ -191,7 +192,7 @@ class Town:
         answers: Sequence[str] = (),
     ) -> Toolbox:
         fetcher = Fetcher(self.store, self.store, self.open_media, self.config, self.clock)
-        return make_toolbox(
+        context = ToolContext(
             conversation=where,
             library=self.store,
             archive=self.store,
@@ -209,6 +210,7 @@ class Town:
             manifest=manifest,
             answers=answers,
         )
+        return make_toolbox(context)
 
 
 async def _pieces(content: bytes) -> AsyncIterator[bytes]:

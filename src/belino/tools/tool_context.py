@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from belino.context.history import History
@@ -25,6 +25,7 @@ from belino.domain.safe_text import clean_name
 from belino.domain.stored import ManifestEntry, RefRecord
 from belino.domain.units import format_size
 from belino.media.fetch import Fetcher
+from belino.media.price import BLOCK_SIDE
 from belino.media.render import Renderer
 from belino.media.session_files import place, stored_name
 from belino.storage.library_verbs import LibraryVerbs
@@ -44,27 +45,33 @@ NEARBY = 100
 class ToolContext:
     """Everything the media tools work on; the channel is fixed here, no argument can change it."""
 
-    channel: ConversationKey
+    conversation: ConversationKey
     library: LibraryVerbs
     archive: Store
     fetcher: Fetcher
-    history: History | None
+    history: History | None = None
     """Requests history that is not stored from the platform; None if that is not allowed."""
     folder: Path
     clock: Clock
     renderer: Renderer
     sees_images: bool
     image_block_bytes: int
-    image_block_side: int
+    image_block_side: int = BLOCK_SIDE
     fence: str
     """The fence marker around file contents; not guessable."""
-    notes: Notes | None
-    manifest: Sequence[ManifestEntry]
-    shown: Callable[[ImageBlock], None] | None
-    shown_now: set[str]
-    """Refs and hashes of the pictures given since this toolbox was made."""
+    notes: Notes | None = None
+    manifest: Sequence[ManifestEntry] = ()
+    """The media in the agent's context; may change while the turn runs."""
+    shown: Callable[[ImageBlock], None] | None = None
+    shown_now: set[str] = field(default_factory=set)
+    """Refs and hashes of the pictures given in this turn."""
     answers: Collection[str] = ()
     """The ids of the messages that the turn answers."""
+
+    @property
+    def channel(self) -> ConversationKey:
+        """The scope of the tools: the conversation's channel, with all its threads."""
+        return self.conversation.whole_channel
 
     async def note(self, record: RefRecord, what: str, tokens: int) -> None:
         """Record for `explain` what was made of a ref; never any of its content."""

@@ -1,26 +1,17 @@
 """Toolbox of one session, with its channel in the closure: an agent cannot reach what no argument can name."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from pathlib import Path
 
-from belino.context.history import History
 from belino.domain.errors import BelinoError, ToolError
 from belino.domain.failpoints import failpoint
-from belino.domain.media import Block, ImageBlock, TextBlock
-from belino.domain.message import ConversationKey
+from belino.domain.media import Block, TextBlock
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Clock
 from belino.domain.safe_text import one_line
-from belino.domain.stored import ManifestEntry
 from belino.domain.turn import Toolbox, ToolSpec
-from belino.media.fetch import Fetcher
-from belino.media.price import BLOCK_SIDE
-from belino.media.render import Renderer
-from belino.storage.library_verbs import LibraryVerbs
-from belino.storage.store import Store
 from belino.tools.channel import CHANNEL_CONTEXT, CHANNEL_MESSAGES, channel_context, channel_messages
 from belino.tools.media import FETCH_MEDIA, LIST_MEDIA, fetch_media, list_media
 from belino.tools.sending import SEND_MEDIA, Outlet, send_media
@@ -44,56 +35,12 @@ SPECS: tuple[ToolSpec, ...] = (*(spec for spec, _ in _TOOLS), SEND_MEDIA)
 Tool = Callable[[Mapping[str, object]], Awaitable[tuple[Block, ...]]]
 
 
-def make_toolbox(
-    *,
-    conversation: ConversationKey,
-    library: LibraryVerbs,
-    archive: Store,
-    fetcher: Fetcher,
-    history: History | None = None,
-    folder: Path,
-    notes: Notes | None = None,
-    shown: Callable[[ImageBlock], None] | None = None,
-    clock: Clock,
-    renderer: Renderer,
-    fence: str,
-    sees_images: bool,
-    image_block_bytes: int,
-    image_block_side: int = BLOCK_SIDE,
-    manifest: Sequence[ManifestEntry] = (),
-    shown_now: set[str] | None = None,
-    answers: Collection[str] = (),
-    outlet: Outlet | None = None,
-) -> Toolbox:
-    """The tools of one conversation's channel. `fence` surrounds file contents.
-
-    `manifest` lists the media in the agent's context, `shown_now` what it got in this turn (refs and hashes);
-    both may change while the turn runs. `answers` are the ids of the messages it answers. Without an `outlet` nothing
-    can be sent.
-    """
-    shelf = ToolContext(
-        channel=conversation.whole_channel,
-        library=library,
-        archive=archive,
-        fetcher=fetcher,
-        history=history,
-        folder=folder,
-        clock=clock,
-        renderer=renderer,
-        fence=fence,
-        notes=notes,
-        sees_images=sees_images,
-        image_block_bytes=image_block_bytes,
-        image_block_side=image_block_side,
-        manifest=manifest,
-        shown=shown,
-        shown_now=set() if shown_now is None else shown_now,
-        answers=answers,
-    )
+def make_toolbox(shelf: ToolContext, outlet: Outlet | None = None) -> Toolbox:
+    """The tools of one conversation's channel; without an `outlet` nothing can be sent."""
     tools: dict[str, tuple[ToolSpec, Tool]] = {spec.name: (spec, partial(tool, shelf)) for spec, tool in _TOOLS}
     if outlet is not None:
         tools[SEND_MEDIA.name] = (SEND_MEDIA, partial(send_media, shelf, outlet))
-    return ScopedToolbox(tools=tools, clock=clock, notes=notes)
+    return ScopedToolbox(tools=tools, clock=shelf.clock, notes=shelf.notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

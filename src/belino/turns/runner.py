@@ -41,6 +41,7 @@ from belino.media.render import Renderer
 from belino.net.tap import on_behalf
 from belino.storage.home import Home
 from belino.storage.store import Store
+from belino.tools.tool_context import ToolContext
 from belino.tools.toolbox import make_toolbox
 from belino.turns.agents import Agents
 from belino.turns.attach import PictureAttacher
@@ -342,7 +343,7 @@ class TurnRunner:
     ) -> Toolbox:
         """The channel's tools: for an agent, recorded in its turn's progress; with `shown`, for belino itself."""
         noted = ledger if shown is None else None
-        return make_toolbox(
+        context = ToolContext(
             conversation=conversation,
             library=self._store,
             archive=self._store,
@@ -358,10 +359,11 @@ class TurnRunner:
             image_block_bytes=self._config.media.image_block_bytes,
             image_block_side=self._config.media.image_block_side,
             manifest=ledger.context if ledger else (),
-            shown_now=ledger.shown_now if ledger else None,
+            shown_now=ledger.shown_now if ledger else set(),
             answers=ledger.answers if ledger else (),
-            outlet=self._replies.outlet(conversation, ledger.offers if ledger else None) if shown is None else None,
         )
+        offers = ledger.offers if ledger else None
+        return make_toolbox(context, self._replies.outlet(conversation, offers) if shown is None else None)
 
     async def _failed(self, claimed: ClaimedTurn, ledger: TurnProgress, reason: str) -> TurnEnd:
         return await ledger.end(TurnState.FAILED, reason, self._apology(claimed, reason))
