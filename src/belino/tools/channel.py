@@ -88,18 +88,18 @@ CHANNEL_MESSAGES = ToolSpec(
 )
 
 
-async def channel_context(shelf: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
+async def channel_context(context: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
     """The messages that match an intent best, without the one being answered."""
     arguments = Arguments(given, ("intent", "since", "authors", "max_results", "cursor", "format"))
-    now = shelf.clock.now()
+    now = context.clock.now()
     intent = arguments.words("intent", most=INTENT_CHARS)
     since, authors = arguments.since("since", now), arguments.texts("authors") or ()
     limit = arguments.number("max_results", default=RESULTS_DEFAULT, most=RESULTS_MOST)
     cursor = arguments.text("cursor")
     style = arguments.choice("format", FORMATS, "compact")
-    note = await shelf.history.channel(shelf.channel) if shelf.history else ""
-    ask = partial(search, shelf.archive, shelf.channel, intent, now=now, since=since, authors=authors)
-    found = await _others(ask, shelf.answers, limit, cursor)
+    note = await context.history.channel(context.channel) if context.history else ""
+    ask = partial(search, context.archive, context.channel, intent, now=now, since=since, authors=authors)
+    found = await _others(ask, context.answers, limit, cursor)
     if style == "json":
         return (TextBlock(text=json_text(results_json(found) | ({"note": note} if note else {}))),)
     text = results_lines(found, intent, now=now)
@@ -120,7 +120,7 @@ async def _others(
     return replace(found, results=tuple(others), next_cursor=more)
 
 
-async def channel_messages(shelf: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
+async def channel_messages(context: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
     """A thread, messages by id, or a media item as `fetch_media` returns it."""
     known = ("thread_id", "message_ids", "media_artifact_id", "max_replies", "cursor", "format")
     arguments = Arguments(given, known)
@@ -132,15 +132,15 @@ async def channel_messages(shelf: ToolContext, given: Mapping[str, object]) -> t
     if sum(value is not None for value in (thread, ids, artifact)) != 1:
         raise ToolError("give one of thread_id, message_ids or media_artifact_id")
     if artifact is not None:
-        return await fetch_one(shelf, artifact, Ask(wish=wish_of(shelf)))
+        return await fetch_one(context, artifact, Ask(wish=wish_of(context)))
     if thread is not None:
-        return (TextBlock(text=await _thread(shelf, thread, before=before, limit=limit, style=style)),)
+        return (TextBlock(text=await _thread(context, thread, before=before, limit=limit, style=style)),)
     assert ids is not None
-    found = await shelf.library.messages(shelf.channel, ids)
+    found = await context.library.messages(context.channel, ids)
     by_id = {message.id: message for message in found}
     messages = [by_id[name] for name in ids if name in by_id]
     missing = [name for name in ids if name not in by_id]
-    text = _as_json(messages, missing) if style == "json" else await _as_lines(shelf, messages, missing)
+    text = _as_json(messages, missing) if style == "json" else await _as_lines(context, messages, missing)
     return (TextBlock(text=text),)
 
 
@@ -160,21 +160,21 @@ class MessagePage:
         return str(self.replies[0].seq) if self.omitted else None
 
 
-async def _thread(shelf: ToolContext, name: str, *, before: int | None, limit: int, style: str) -> str:
-    named = next(iter(await shelf.library.messages(shelf.channel, [name])), None)
+async def _thread(context: ToolContext, name: str, *, before: int | None, limit: int, style: str) -> str:
+    named = next(iter(await context.library.messages(context.channel, [name])), None)
     root = named.root if named is not None and named.root is not None else name
-    note = await shelf.history.thread(shelf.channel, root) if shelf.history else ""
-    page = await _page(shelf, root, before=before, limit=limit)
+    note = await context.history.thread(context.channel, root) if context.history else ""
+    page = await _page(context, root, before=before, limit=limit)
     if style == "json":
         found = {"not_found": [name]} if page is None else {"thread": _page_json(page), "not_found": []}
         return json_text(found | ({"note": note} if note else {}))
     lines = [f"Note: {note}"] if note else []
-    lines.append(await _as_lines(shelf, (), [name]) if page is None else await _page_lines(shelf, page))
+    lines.append(await _as_lines(context, (), [name]) if page is None else await _page_lines(context, page))
     return "\n".join(lines)
 
 
-async def _page(shelf: ToolContext, root: str, *, before: int | None, limit: int) -> MessagePage | None:
-    found = await shelf.library.thread(shelf.channel, root, before=before, limit=limit + 1)
+async def _page(context: ToolContext, root: str, *, before: int | None, limit: int) -> MessagePage | None:
+    found = await context.library.thread(context.channel, root, before=before, limit=limit + 1)
     if found is None:
         return None
     first, used = len(found.replies), 0
@@ -189,14 +189,14 @@ async def _page(shelf: ToolContext, root: str, *, before: int | None, limit: int
     )
 
 
-async def _page_lines(shelf: ToolContext, page: MessagePage) -> str:
+async def _page_lines(context: ToolContext, page: MessagePage) -> str:
     told = f"Thread {line([clean_name(page.thread_id)])}: {len(page.replies)} of {page.total} replies"
     if page.root is None:
         told += "; its first message is not here"
     if page.omitted:
-        told += f"; older ones from {short_time(page.omitted[0], shelf.clock.now())} on: cursor={page.cursor}"
+        told += f"; older ones from {short_time(page.omitted[0], context.clock.now())} on: cursor={page.cursor}"
     messages = (page.root, *page.replies) if page.root else page.replies
-    return f"{told}\n{await _as_lines(shelf, messages, ())}"
+    return f"{told}\n{await _as_lines(context, messages, ())}"
 
 
 def _page_json(page: MessagePage) -> dict[str, object]:
@@ -215,44 +215,44 @@ def _page_json(page: MessagePage) -> dict[str, object]:
     }
 
 
-async def _as_lines(shelf: ToolContext, messages: Sequence[StoredMessage], missing: Sequence[str]) -> str:
-    today = shelf.clock.now()
+async def _as_lines(context: ToolContext, messages: Sequence[StoredMessage], missing: Sequence[str]) -> str:
+    today = context.clock.now()
     lines = []
     if messages:
         lines.append(header(today))
-        lines += [await _line(shelf, message, today) for message in messages]
+        lines += [await _line(context, message, today) for message in messages]
     if missing:
         lines.append(f"Not found in this channel: {line([', '.join(clean_name(name) for name in missing)])}")
     return "\n".join(lines)
 
 
-async def _line(shelf: ToolContext, message: StoredMessage, today: datetime) -> str:
+async def _line(context: ToolContext, message: StoredMessage, today: datetime) -> str:
     """A message with all its content; quotes are not shortened as they are in a prompt."""
     marks = labels(message.author, message.standing is not Standing.MAY_COMMAND)
     facts = ((len(message.text) > MESSAGE_CHARS, "cut"), (message.edited, "edited"), (message.deleted, "deleted"))
     marks += [mark for is_so, mark in facts if is_so]
     author = clean_name(message.author.name) or "somebody"
-    fields = [disarm(message.id), short_time(message.sent, today), author, await _told(shelf, message)]
+    fields = [disarm(message.id), short_time(message.sent, today), author, await _told(context, message)]
     return line([*fields, f"({', '.join(marks)})"] if marks else fields)
 
 
-async def _told(shelf: ToolContext, message: StoredMessage) -> str:
+async def _told(context: ToolContext, message: StoredMessage) -> str:
     """Its quote or forward, its media, and its text."""
     parts: list[str] = []
     for label, carried in (("in reply to", message.quote), ("forwarded from", message.forward)):
         if carried is not None:
             author = clean_name(carried.author.name) if carried.author else ""
             parts.append(f"({label} {author or 'somebody'}: {cut(disarm(carried.text), MESSAGE_CHARS)})")
-            parts += [await _placeholder(shelf, ref) for ref in carried.media]
-    parts += [await _placeholder(shelf, ref) for ref in message.media]
+            parts += [await _placeholder(context, ref) for ref in carried.media]
+    parts += [await _placeholder(context, ref) for ref in message.media]
     words = context_message(message, MESSAGE_CHARS).text
     if words and words not in {ref.caption for ref in message.media}:
         parts.append(disarm(words))
     return "\n".join(parts)
 
 
-async def _placeholder(shelf: ToolContext, ref: MediaRef) -> str:
-    record = await shelf.library.ref(shelf.channel, ref.id)
+async def _placeholder(context: ToolContext, ref: MediaRef) -> str:
+    record = await context.library.ref(context.channel, ref.id)
     return placeholder(ref, record.outcome if record else MediaOutcome.NOT_FOUND)
 
 

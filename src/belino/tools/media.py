@@ -69,35 +69,35 @@ FETCH_MEDIA = ToolSpec(
 )
 
 
-async def list_media(shelf: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
+async def list_media(context: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
     """The channel's media, newest first, a page at a time."""
     arguments = Arguments(given, ("kind", "since", "limit", "cursor", "format"))
     kind = arguments.choice("kind", [*MediaKind], "")
-    since = arguments.since("since", shelf.clock.now())
+    since = arguments.since("since", context.clock.now())
     limit = arguments.number("limit", default=LIST_DEFAULT, most=LIST_MOST)
     before = read_cursor(arguments.text("cursor"))
     style = arguments.choice("format", FORMATS, "compact")
-    found = await shelf.library.refs(
-        shelf.channel, kind=MediaKind(kind) if kind else None, since=since, before=before, limit=limit + 1
+    found = await context.library.refs(
+        context.channel, kind=MediaKind(kind) if kind else None, since=since, before=before, limit=limit + 1
     )
     records, more = found[:limit], len(found) > limit
     cursor = str(records[-1].seq) if more else None
-    listed = await _listed(shelf, records)
+    listed = await _listed(context, records)
     return (TextBlock(text=_list_json(listed, cursor) if style == "json" else _list_lines(listed, cursor)),)
 
 
-async def fetch_media(shelf: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
+async def fetch_media(context: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
     """One item in the requested form."""
     arguments = Arguments(given, ("ref", "mediaRef", "as", "pages", "time_range", "max_tokens", "cursor", "again"))
     ref_id = arguments.text("ref") or arguments.text("mediaRef")
     if ref_id is None:
         raise ToolError("ref is missing; list_media shows the refs of this channel")
-    wish = wish_of(shelf, arguments)
+    wish = wish_of(context, arguments)
     ask = Ask(form=arguments.choice("as", FORMS, "auto"), wish=wish, again=arguments.flag("again"))
-    return await fetch_one(shelf, ref_id, ask)
+    return await fetch_one(context, ref_id, ask)
 
 
-def wish_of(shelf: ToolContext, arguments: Arguments | None = None) -> RenderOptions:
+def wish_of(context: ToolContext, arguments: Arguments | None = None) -> RenderOptions:
     """The agent's render options, within the limits of its model."""
     given = arguments or Arguments({}, ())
     pages, times = given.text("pages"), given.text("time_range")
@@ -107,9 +107,9 @@ def wish_of(shelf: ToolContext, arguments: Arguments | None = None) -> RenderOpt
             times=parse_times(times) if times else None,
             cursor=given.text("cursor"),
             max_tokens=given.number_or_none("max_tokens", least=LEAST_TOKENS, most=MOST_TOKENS),
-            sees_images=shelf.sees_images,
-            block_bytes=shelf.image_block_bytes,
-            block_side=shelf.image_block_side,
+            sees_images=context.sees_images,
+            block_bytes=context.image_block_bytes,
+            block_side=context.image_block_side,
         )
     except NoRange as error:
         raise ToolError(str(error)) from error
@@ -140,16 +140,16 @@ class _Listed:
         return ", ".join(filter(None, (told, "read" if self.is_read else "", self.likeness)))
 
 
-async def _listed(shelf: ToolContext, records: Sequence[RefRecord]) -> list[_Listed]:
-    renderer, side = shelf.renderer, shelf.image_block_side
+async def _listed(context: ToolContext, records: Sequence[RefRecord]) -> list[_Listed]:
+    renderer, side = context.renderer, context.image_block_side
     read = await renderer.read_before([record.ref.sha256 for record in records if record.ref.sha256])
     ids = [record.ref.id for record in records]
-    before = await renderer.likenesses.notes(shelf.channel, ids) if renderer.likenesses else {}
+    before = await renderer.likenesses.notes(context.channel, ids) if renderer.likenesses else {}
     return [
         _Listed(
             record=record,
             prices=prices(
-                await renderer.known(facts_of(record), record.ref.sha256), side=side, sees_images=shelf.sees_images
+                await renderer.known(facts_of(record), record.ref.sha256), side=side, sees_images=context.sees_images
             ),
             is_read=record.ref.sha256 in read,
             likeness=before.get(record.ref.id, ""),

@@ -93,48 +93,48 @@ class Shown:
     tokens: int
 
 
-async def fetch_one(shelf: ToolContext, ref_id: str, ask: Ask) -> tuple[Block, ...]:
+async def fetch_one(context: ToolContext, ref_id: str, ask: Ask) -> tuple[Block, ...]:
     """Fetch one item; every tool uses this. A ref of another channel is answered exactly like an unknown one."""
-    record = await find_ref(shelf, ref_id)
-    if ask.form in _SEEN and not shelf.sees_images:
+    record = await find_ref(context, ref_id)
+    if ask.form in _SEEN and not context.sees_images:
         raise ToolError("you cannot look at pictures here; as=file gives the path of a copy")
-    if ask.form in ("auto", "image") and not ask.again and (note := _shown_before(shelf, record, ref_id)):
+    if ask.form in ("auto", "image") and not ask.again and (note := _shown_before(context, record, ref_id)):
         return (note,)
-    blob = await held(shelf, record)
-    with shelf.fetcher.pin(blob.sha256):
-        looked = await _look(shelf.fetcher, record.ref, blob)
+    blob = await held(context, record)
+    with context.fetcher.pin(blob.sha256):
+        looked = await _look(context.fetcher, record.ref, blob)
         if looked.is_picture:
-            looked = await _measured(shelf.renderer, blob, looked)
+            looked = await _measured(context.renderer, blob, looked)
             if looked.size is not None:
-                await shelf.renderer.saw(blob.sha256, looked.size)
+                await context.renderer.saw(blob.sha256, looked.size)
         try:
-            return await _formed(shelf, record, replace(blob, mime=looked.mime), looked, ask)
+            return await _formed(context, record, replace(blob, mime=looked.mime), looked, ask)
         except (CannotRender, NoRange) as error:
             raise ToolError(f"{record.ref.id}: {error}") from error
         except MediaError as error:
             raise ToolError(f"{record.ref.id}: {reason_of(error)}; as=file gives the path of a copy") from error
 
 
-async def _formed(shelf: ToolContext, record: RefRecord, blob: Blob, looked: Looked, ask: Ask) -> tuple[Block, ...]:
+async def _formed(context: ToolContext, record: RefRecord, blob: Blob, looked: Looked, ask: Ask) -> tuple[Block, ...]:
     if not blob.size and ask.form not in ("auto", "file"):
         raise CannotRender(EMPTY)
     form = _meant(ask, looked)
     item = Item(blob=blob, title=title(record), name=record.ref.file_name or "")
     makers: Mapping[str, Callable[[], Awaitable[Rendered]]] = {
-        "text": partial(as_text, shelf.renderer, item, ask.wish, partial(_fenced, shelf)),
-        "frames": partial(as_frames, shelf.renderer, item, ask.wish),
-        "sheet": partial(_sheet, shelf, record, item, looked, ask.wish),
-        "pages": partial(as_pages, shelf.renderer, item, ask.wish, thumb=ask.form == "thumb"),
+        "text": partial(as_text, context.renderer, item, ask.wish, partial(_fenced, context)),
+        "frames": partial(as_frames, context.renderer, item, ask.wish),
+        "sheet": partial(_sheet, context, record, item, looked, ask.wish),
+        "pages": partial(as_pages, context.renderer, item, ask.wish, thumb=ask.form == "thumb"),
     }
     if form in makers:
-        return await _blocks(shelf, record, blob, await makers[form]())
-    if form == "file" or not shelf.sees_images or not looked.is_picture:
+        return await _blocks(context, record, blob, await makers[form]())
+    if form == "file" or not context.sees_images or not looked.is_picture:
         if form in ("image", "thumb"):
             raise ToolError(f"{record.ref.id} is {looked.mime}, not a picture; {_instead(looked)}")
-        return await _as_file(shelf, record, item, looked, prices_too=form == "auto")
-    if form != "thumb" and not ask.again and (note := _shown_before(shelf, record, blob.sha256)):
+        return await _as_file(context, record, item, looked, prices_too=form == "auto")
+    if form != "thumb" and not ask.again and (note := _shown_before(context, record, blob.sha256)):
         return (note,)
-    return await _as_picture(shelf, record, item, looked, ask.wish, thumb=form == "thumb")
+    return await _as_picture(context, record, item, looked, ask.wish, thumb=form == "thumb")
 
 
 def _meant(ask: Ask, looked: Looked) -> str:
@@ -167,49 +167,49 @@ def _instead(looked: Looked) -> str:
     return "as=text gives its text" if has_text(looked.mime) else "as=file gives the path of a copy"
 
 
-async def _sheet(shelf: ToolContext, record: RefRecord, item: Item, looked: Looked, wish: RenderOptions) -> Rendered:
+async def _sheet(context: ToolContext, record: RefRecord, item: Item, looked: Looked, wish: RenderOptions) -> Rendered:
     """Of a video or animation, its moments; of a picture, the album that it belongs to."""
     if looked.mime.startswith("video/"):
-        return await as_film_sheet(shelf.renderer, item, wish)
+        return await as_film_sheet(context.renderer, item, wish)
     if not looked.is_picture:
         raise ToolError(f"there is nothing to see in {looked.mime}; {_instead(looked)}")
-    records = await album_of(shelf.library, shelf.channel, record)
+    records = await album_of(context.library, context.channel, record)
     if len(records) > 1:
-        return await _album_sheet(shelf, records, wish)
+        return await _album_sheet(context, records, wish)
     if looked.mime == "image/gif":
-        return await as_film_sheet(shelf.renderer, item, wish)
+        return await as_film_sheet(context.renderer, item, wish)
     raise ToolError(f"{record.ref.id} is not part of an album; {_instead(looked)}")
 
 
-async def _album_sheet(shelf: ToolContext, records: Sequence[RefRecord], wish: RenderOptions) -> Rendered:
+async def _album_sheet(context: ToolContext, records: Sequence[RefRecord], wish: RenderOptions) -> Rendered:
     """The available pictures of an album on one sheet, and a note about the rest."""
     items: list[tuple[str, Item]] = []
     lost: list[str] = []
     with ExitStack() as needed:
         for record in records[:ALBUM_MOST]:
             try:
-                blob = await held(shelf, record)
+                blob = await held(context, record)
             except ToolError as error:
                 lost.append(str(error))
                 continue
-            needed.enter_context(shelf.fetcher.pin(blob.sha256))
-            looked = await _look(shelf.fetcher, record.ref, blob)
+            needed.enter_context(context.fetcher.pin(blob.sha256))
+            looked = await _look(context.fetcher, record.ref, blob)
             if looked.is_picture or looked.mime.startswith("video/"):
                 items.append((record.ref.id, Item(blob=replace(blob, mime=looked.mime), title=title(record))))
             else:
                 lost.append(f"{record.ref.id} is {looked.mime}")
         if not items:
             raise ToolError("; ".join(lost))
-        sheet = await as_album_sheet(shelf.renderer, items, wish)
+        sheet = await as_album_sheet(context.renderer, items, wish)
     lost += [record.ref.id for record in records[ALBUM_MOST:]]
     missing = f" Not on it: {'; '.join(lost)}." if lost else ""
     return replace(sheet, about=f"{sheet.about}{missing}")
 
 
-async def _blocks(shelf: ToolContext, record: RefRecord, blob: Blob, rendered: Rendered) -> tuple[Block, ...]:
+async def _blocks(context: ToolContext, record: RefRecord, blob: Blob, rendered: Rendered) -> tuple[Block, ...]:
     """A rendition as blocks: belino's text, then the fenced content, then the pictures."""
-    words = f"{rendered.about}\n{_fenced(shelf, rendered.text)}" if rendered.text else rendered.about
-    await shelf.note(record, rendered.what, rendered.tokens)
+    words = f"{rendered.about}\n{_fenced(context, rendered.text)}" if rendered.text else rendered.about
+    await context.note(record, rendered.what, rendered.tokens)
     pictures = [
         # A page, a frame or a thumbnail does not count as showing the item itself.
         ImageBlock(mime=picture.mime, data=picture.data, ref=record.ref.id, sha256=blob.sha256)
@@ -218,16 +218,16 @@ async def _blocks(shelf: ToolContext, record: RefRecord, blob: Blob, rendered: R
     return TextBlock(text=words), *pictures
 
 
-def _fenced(shelf: ToolContext, text: str) -> str:
-    return fenced("file", [text], shelf.fence)
+def _fenced(context: ToolContext, text: str) -> str:
+    return fenced("file", [text], context.fence)
 
 
-def _shown_before(shelf: ToolContext, record: RefRecord, key: str) -> TextBlock | None:
+def _shown_before(context: ToolContext, record: RefRecord, key: str) -> TextBlock | None:
     """A note instead of bytes that are already in the agent's context, by ref or by hash."""
     name = title(record)
-    if key in shelf.shown_now:
+    if key in context.shown_now:
         return TextBlock(text=f"{name} was shown to you in this turn already; again=true shows it again.")
-    for entry in shelf.manifest:
+    for entry in context.manifest:
         if key in (entry.artifact_id, entry.content_hash):
             turn = entry.included_at_turn
             return TextBlock(text=f"{name} was shown to you at turn {turn}; again=true shows it again.")
@@ -235,53 +235,53 @@ def _shown_before(shelf: ToolContext, record: RefRecord, key: str) -> TextBlock 
 
 
 async def _as_picture(
-    shelf: ToolContext, record: RefRecord, item: Item, looked: Looked, wish: RenderOptions, *, thumb: bool
+    context: ToolContext, record: RefRecord, item: Item, looked: Looked, wish: RenderOptions, *, thumb: bool
 ) -> tuple[Block, ...]:
-    max_bytes = min(THUMB_BYTES, shelf.image_block_bytes) if thumb else shelf.image_block_bytes
-    max_side = min(THUMB_SIDE, shelf.image_block_side) if thumb else shelf.image_block_side
+    max_bytes = min(THUMB_BYTES, context.image_block_bytes) if thumb else context.image_block_bytes
+    max_side = min(THUMB_SIDE, context.image_block_side) if thumb else context.image_block_side
     if wish.max_tokens is not None:
         max_side = side_within(max(1, wish.max_tokens - _PICTURE_WORDS), looked.size, max_side)
     blob = item.blob
     try:
-        seen = await _shown(shelf.fetcher, shelf.renderer, blob, looked, max_bytes=max_bytes, max_side=max_side)
+        seen = await _shown(context.fetcher, context.renderer, blob, looked, max_bytes=max_bytes, max_side=max_side)
     except MediaError as error:
-        return await _as_file(shelf, record, item, looked, why=f" It cannot be shown: {reason_of(error)}.")
+        return await _as_file(context, record, item, looked, why=f" It cannot be shown: {reason_of(error)}.")
     picture = ImageBlock(mime=seen.mime, data=seen.data, ref=record.ref.id, sha256=blob.sha256)
-    about = f"{item.title}: {looked.told(blob)}{await _likeness(shelf, record, blob)}"
-    await shelf.note(record, "a thumb" if thumb else "a picture", seen.tokens)
+    about = f"{item.title}: {looked.told(blob)}{await _likeness(context, record, blob)}"
+    await context.note(record, "a thumb" if thumb else "a picture", seen.tokens)
     if thumb:
         # A thumbnail does not count as shown: the full picture can still be requested.
         return TextBlock(text=f"{about} {seen.changes}".rstrip()), picture
-    shelf.shown_now.update((record.ref.id, blob.sha256))
-    if shelf.shown:
-        shelf.shown(picture)
+    context.shown_now.update((record.ref.id, blob.sha256))
+    if context.shown:
+        context.shown(picture)
     if not seen.changes:
         return TextBlock(text=about), picture
-    original = await placed(shelf, record, blob, looked.mime)
+    original = await placed(context, record, blob, looked.mime)
     return TextBlock(text=f"{about} {seen.changes} The original is at {original.path}."), picture, original
 
 
-async def _likeness(shelf: ToolContext, record: RefRecord, blob: Blob) -> str:
+async def _likeness(context: ToolContext, record: RefRecord, blob: Blob) -> str:
     """A note that the picture was sent before, for an agent that may have seen it then."""
-    likenesses = shelf.renderer.likenesses
-    note = await likenesses.note(shelf.channel, record.ref.id, blob) if likenesses else ""
+    likenesses = context.renderer.likenesses
+    note = await likenesses.note(context.channel, record.ref.id, blob) if likenesses else ""
     return f" It is the {note}." if note else ""
 
 
 async def _as_file(
-    shelf: ToolContext, record: RefRecord, item: Item, looked: Looked, *, why: str = "", prices_too: bool = False
+    context: ToolContext, record: RefRecord, item: Item, looked: Looked, *, why: str = "", prices_too: bool = False
 ) -> tuple[Block, ...]:
     """A copy in the session's folder; if no form was requested, also the other forms and their costs."""
     blob = item.blob
-    told, unread = await _described(shelf, item) if prices_too else ("", False)
-    file = await placed(shelf, record, blob, looked.mime)
+    told, unread = await _described(context, item) if prices_too else ("", False)
+    file = await placed(context, record, blob, looked.mime)
     how = "read it as text" if is_text(file.mime) else "open it with a program that knows its type"
-    forms = await _forms(shelf, record, blob, unread=unread) if prices_too else ""
+    forms = await _forms(context, record, blob, unread=unread) if prices_too else ""
     about = f"{item.title}: {looked.told(blob)}{told}{why} A copy is at {file.path}; {how}.{forms}"
     return TextBlock(text=about), file
 
 
-async def _described(shelf: ToolContext, item: Item) -> tuple[str, bool]:
+async def _described(context: ToolContext, item: Item) -> tuple[str, bool]:
     """What is worth knowing about a file that is not shown, and whether it cannot be read.
 
     It is read from the bytes, so that the prices given afterwards are right.
@@ -289,32 +289,32 @@ async def _described(shelf: ToolContext, item: Item) -> tuple[str, bool]:
     mime = item.blob.mime
     try:
         if mime.startswith("video/"):
-            return film_words(await shelf.renderer.video(item.blob)), False
+            return film_words(await context.renderer.video(item.blob)), False
         if is_sound(mime):
-            return await _heard(shelf, item.blob), False
+            return await _heard(context, item.blob), False
         if has_text(mime):
-            text = await shelf.renderer.reading(item.blob, mime=mime, name=item.name, last=1)
+            text = await context.renderer.reading(item.blob, mime=mime, name=item.name, last=1)
             return text_words(text), text.unread is not None and text.unread is not Unread.RENDERED
     except MediaError as error:
         return f" It cannot be looked into: {reason_of(error)}.", True
     return "", False
 
 
-async def _heard(shelf: ToolContext, blob: Blob) -> str:
-    facts = await shelf.renderer.sound(blob)
-    waves = await shelf.renderer.waveform(blob)
+async def _heard(context: ToolContext, blob: Blob) -> str:
+    facts = await context.renderer.sound(blob)
+    waves = await context.renderer.waveform(blob)
     lasts = f" It lasts {format_duration(facts.seconds)}." if facts.seconds else ""
     loud = "".join(str(min(9, height // 10)) for height in waves)
     return f"{lasts} How loud, from 0 to 9, beginning to end: {loud}."
 
 
-async def _forms(shelf: ToolContext, record: RefRecord, blob: Blob, *, unread: bool) -> str:
+async def _forms(context: ToolContext, record: RefRecord, blob: Blob, *, unread: bool) -> str:
     if unread:
         return ""  # a form that has just failed is not offered
     facts = replace(facts_of(record), mime=blob.mime, size=blob.size, held=True)
-    known = await shelf.renderer.known(facts, blob.sha256)
-    costs = prices(known, side=shelf.image_block_side, sees_images=shelf.sees_images)
-    if not shelf.sees_images:
+    known = await context.renderer.known(facts, blob.sha256)
+    costs = prices(known, side=context.image_block_side, sees_images=context.sees_images)
+    if not context.sees_images:
         costs = {form: cost for form, cost in costs.items() if form not in _SEEN}
     told = ", ".join(f"{form} {cost}" for form, cost in costs.items() if form != "file")
     return f" Forms and their tokens: {told}." if told else ""

@@ -83,7 +83,7 @@ class Outlet:
     """Accept the file for sending; returns a sentence that says when it is sent. ToolError if it is one too many."""
 
 
-async def send_media(shelf: ToolContext, outlet: Outlet, given: Mapping[str, object]) -> tuple[Block, ...]:
+async def send_media(context: ToolContext, outlet: Outlet, given: Mapping[str, object]) -> tuple[Block, ...]:
     """Add one file to the reply, and report how it will be sent."""
     arguments = Arguments(given, ("path", "ref", "url", "caption", "as"))
     named = [name for name in ("path", "ref", "url") if given.get(name) is not None]
@@ -91,7 +91,7 @@ async def send_media(shelf: ToolContext, outlet: Outlet, given: Mapping[str, obj
         raise ToolError("give exactly one of path, ref or url")
     caption = arguments.words("caption", most=CAPTION_CHARS) if given.get("caption") else ""
     wanted = arguments.choice("as", [*SendAs], "")
-    offer = await _offered(shelf, outlet, arguments, named[0])
+    offer = await _offered(context, outlet, arguments, named[0])
     offer = replace(offer, caption=caption, wanted=SendAs(wanted) if wanted else offer.wanted)
     decision = decide_one(offer, outlet.limits)
     if decision.action is Action.REFUSE:
@@ -100,13 +100,13 @@ async def send_media(shelf: ToolContext, outlet: Outlet, given: Mapping[str, obj
     return (TextBlock(text=f"{_about(offer)} {when} {_plan(decision)}."),)
 
 
-async def _offered(shelf: ToolContext, outlet: Outlet, arguments: Arguments, way: str) -> Offer:
+async def _offered(context: ToolContext, outlet: Outlet, arguments: Arguments, way: str) -> Offer:
     try:
         match way:
             case "path":
                 return await _from_path(outlet, arguments.words("path", most=PATH_CHARS))
             case "ref":
-                return await _from_ref(shelf, outlet, arguments.text("ref") or "")
+                return await _from_ref(context, outlet, arguments.text("ref") or "")
             case _:
                 return await _from_url(outlet, arguments.words("url", most=URL_CHARS))
     except StoreError as error:
@@ -137,10 +137,10 @@ def _places(folder: Path, path: str) -> Iterator[str]:
         yield from (f"{place}/{path.removeprefix('./')}" for place in FOLDERS)
 
 
-async def _from_ref(shelf: ToolContext, outlet: Outlet, ref_id: str) -> Offer:
-    record = await find_ref(shelf, ref_id)
-    blob = await held(shelf, record)
-    head = await shelf.fetcher.read(blob, HEADER_BYTES)
+async def _from_ref(context: ToolContext, outlet: Outlet, ref_id: str) -> Offer:
+    record = await find_ref(context, ref_id)
+    blob = await held(context, record)
+    head = await context.fetcher.read(blob, HEADER_BYTES)
     ref = record.ref
     offer = await outlet.keeper.held(
         blob, name=ref.file_name or safe_name(None, mime=blob.mime, kind=ref.kind), head=head

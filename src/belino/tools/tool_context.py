@@ -86,21 +86,21 @@ class ToolContext:
             await self.notes(step)
 
 
-async def find_ref(shelf: ToolContext, ref_id: str) -> RefRecord:
+async def find_ref(context: ToolContext, ref_id: str) -> RefRecord:
     """A ref of this channel; one of another channel is reported as unknown."""
-    record = await shelf.library.ref(shelf.channel, ref_id) if REF_ID.fullmatch(ref_id) else None
+    record = await context.library.ref(context.channel, ref_id) if REF_ID.fullmatch(ref_id) else None
     if record is None:
-        if REF_ID.fullmatch(ref_id) and await shelf.library.gone_since(shelf.channel, ref_id) is not None:
+        if REF_ID.fullmatch(ref_id) and await context.library.gone_since(context.channel, ref_id) is not None:
             raise ToolError(f"{ref_id} was deleted by its sender; do not use what you saw of it")
         raise ToolError("there is no such media in this channel; list_media shows what there is")
     return record
 
 
-async def held(shelf: ToolContext, record: RefRecord) -> Blob:
+async def held(context: ToolContext, record: RefRecord) -> Blob:
     """The bytes of a ref, fetched if necessary; ToolError with the reason if they are unavailable."""
     ref = record.ref.id
     try:
-        return await shelf.fetcher.fetch(record)
+        return await context.fetcher.fetch(record)
     except MediaTooLarge as error:
         raise ToolError(f"{ref} is over {format_size(error.limit)}; ask the sender for a smaller copy") from error
     except OverDailyLimit as error:
@@ -118,10 +118,10 @@ async def held(shelf: ToolContext, record: RefRecord) -> Blob:
         raise ToolError(f"{ref} could not be kept: the gateway's disk is full or failing; tell the operator") from error
 
 
-async def placed(shelf: ToolContext, record: RefRecord, blob: Blob, mime: str) -> FileBlock:
+async def placed(context: ToolContext, record: RefRecord, blob: Blob, mime: str) -> FileBlock:
     """A copy of the bytes in the session's folder."""
     try:
-        path = await asyncio.to_thread(place, shelf.folder, stored_name(record.ref), blob.path)
+        path = await asyncio.to_thread(place, context.folder, stored_name(record.ref), blob.path)
     except StoreError as error:
         raise ToolError(f"{record.ref.id} could not be copied to your folder: {error}") from error
     return FileBlock(path=path, mime=mime, ref=record.ref.id, sha256=blob.sha256)

@@ -35,12 +35,12 @@ SPECS: tuple[ToolSpec, ...] = (*(spec for spec, _ in _TOOLS), SEND_MEDIA)
 Tool = Callable[[Mapping[str, object]], Awaitable[tuple[Block, ...]]]
 
 
-def make_toolbox(shelf: ToolContext, outlet: Outlet | None = None) -> Toolbox:
+def make_toolbox(context: ToolContext, outlet: Outlet | None = None) -> Toolbox:
     """The tools of one conversation's channel; without an `outlet` nothing can be sent."""
-    tools: dict[str, tuple[ToolSpec, Tool]] = {spec.name: (spec, partial(tool, shelf)) for spec, tool in _TOOLS}
+    tools: dict[str, tuple[ToolSpec, Tool]] = {spec.name: (spec, partial(tool, context)) for spec, tool in _TOOLS}
     if outlet is not None:
-        tools[SEND_MEDIA.name] = (SEND_MEDIA, partial(send_media, shelf, outlet))
-    return ScopedToolbox(tools=tools, clock=shelf.clock, notes=shelf.notes)
+        tools[SEND_MEDIA.name] = (SEND_MEDIA, partial(send_media, context, outlet))
+    return ScopedToolbox(tools=tools, clock=context.clock, notes=context.notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
