@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from belino.domain.delivery_doubt import Doubt
 from belino.domain.message import ConversationKey
-from belino.domain.reply import Parcel, ParcelState
+from belino.domain.reply import Doubt, Parcel, ParcelState
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
 from belino.storage.store import open_store

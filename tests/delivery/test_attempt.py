@@ -10,12 +10,21 @@ import pytest
 
 from belino.config import AdapterConfig
 from belino.delivery.attempt import difference
-from belino.domain.delivery_doubt import CALL_SECONDS, LEASE_MARGIN_SECONDS, SLOWEST_BYTES_A_SECOND
 from belino.domain.errors import AdapterError, MarkupRefused, TogetherRefused, Undeliverable
 from belino.domain.limits import Markup, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Adapter, AdapterContext
-from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt, StoredFile
+from belino.domain.reply import (
+    CALL_SECONDS,
+    LEASE_MARGIN_SECONDS,
+    SLOWEST_BYTES_A_SECOND,
+    OutgoingFile,
+    Parcel,
+    ParcelKind,
+    ParcelState,
+    Receipt,
+    StoredFile,
+)
 from belino.domain.stored import ClaimedParcel
 from belino.gateway.gateway import Gateway
 from belino.testing import START, MemoryAdapter

@@ -6,10 +6,10 @@ from random import Random
 import pytest
 
 from belino.delivery.send import FIRST_WAIT, PATIENCE_GROWS, TRIES, UNAUTHORIZED_SECONDS
-from belino.domain.delivery_doubt import CALL_SECONDS as SEND_SECONDS
 from belino.domain.errors import AdapterError, NothingToEdit, RateLimited, StoreFull, Unauthorized, Undeliverable
 from belino.domain.limits import Limits, Once
 from belino.domain.message import Author
+from belino.domain.reply import CALL_SECONDS as SEND_SECONDS
 from belino.domain.reply import Parcel, ParcelKind, ParcelState, Receipt
 from belino.domain.stored import ParcelRecord, StoredMessage
 from belino.gateway.gateway import Gateway

@@ -6,12 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from belino.domain.delivery_doubt import Doubt
 from belino.domain.errors import StoreError
 from belino.domain.limits import Markup, SendAs
 from belino.domain.message import Author, ConversationKey, Deletion, DeliveryState, DeliveryStatus, Message
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, TurnState
-from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
+from belino.domain.reply import Doubt, OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
 from belino.domain.stored import ClaimedParcel, ClaimedTurn, Ready, TurnEnd, Verdict
 from belino.domain.turn import Usage
 from belino.storage.home import Home

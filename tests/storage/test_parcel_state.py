@@ -5,9 +5,18 @@ from datetime import timedelta
 
 import pytest
 
-from belino.domain.delivery_doubt import LEASE_MARGIN_SECONDS, Doubt, call_seconds, lease_seconds
 from belino.domain.message import Author, ConversationKey
-from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
+from belino.domain.reply import (
+    LEASE_MARGIN_SECONDS,
+    Doubt,
+    OutgoingFile,
+    Parcel,
+    ParcelKind,
+    ParcelState,
+    Receipt,
+    call_seconds,
+    lease_seconds,
+)
 from belino.domain.stored import ClaimedParcel, Ready
 from belino.storage.home import Home
 from belino.storage.parcel_state import PASSED_AFTER

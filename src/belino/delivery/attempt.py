@@ -5,12 +5,11 @@ from dataclasses import replace
 
 from belino.aio.deadline import deadline
 from belino.delivery.typing import upload_shown
-from belino.domain.delivery_doubt import CALL_SECONDS, Doubt, call_seconds
 from belino.domain.errors import AdapterError, MarkupRefused, Unanswered, Undeliverable
 from belino.domain.failpoints import failpoint
 from belino.domain.limits import Markup, Once, SendAs
 from belino.domain.ports import Adapter, Clock, ReadsBack
-from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
+from belino.domain.reply import CALL_SECONDS, Doubt, OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile, call_seconds
 from belino.domain.stored import ClaimedParcel
 from belino.net.tap import on_behalf
 

@@ -13,7 +13,6 @@ from typing import Literal
 from belino.aio.keyed_workers import KeyedWorkers
 from belino.aio.retry import Retry, backoff
 from belino.delivery.attempt import TooLate, Uncertain, apart, call, difference, is_repeatable, notices_of, size_of
-from belino.domain.delivery_doubt import Doubt, lease_seconds
 from belino.domain.error_text import place_of, reason_of
 from belino.domain.errors import (
     AdapterError,
@@ -32,7 +31,7 @@ from belino.domain.limits import Once
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Adapter, Clock, ReadsBack
-from belino.domain.reply import Parcel, ParcelState, Receipt
+from belino.domain.reply import Doubt, Parcel, ParcelState, Receipt, lease_seconds
 from belino.domain.stored import ClaimedParcel, Ready, StoredMessage
 from belino.net.clock import SteadyClock
 from belino.storage.outbox_verbs import OutboxVerbs

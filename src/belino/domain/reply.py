@@ -1,13 +1,19 @@
-"""A reply, split into parcels of one platform call each, and the receipts that come back."""
+"""A reply, split into parcels of one platform call each, the receipts that come back, and the doubt where none came."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 from belino.domain.errors import StoreError
 from belino.domain.limits import Markup, SendAs
 from belino.domain.message import ConversationKey
+
+CALL_SECONDS = 60.0
+SLOWEST_BYTES_A_SECOND = 64 * 1024
+"""An upload that is slower than this is given up: half a megabit, less than any connection that carries files."""
+LEASE_MARGIN_SECONDS = 120.0
+"""From claim to call: time to check whether it arrived before, and whether it may still be sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,3 +137,29 @@ class Receipt:
     """Further messages made by the same call (an album)."""
     stored: tuple[StoredFile, ...] | None = None
     """The parcel's files as stored by the platform, in order; None if it does not report them."""
+
+
+class Doubt(IntEnum):
+    """How likely earlier calls for a parcel made it visible although no receipt came."""
+
+    NONE = 0
+    FAILED = 1
+    """The platform reported a failure; such reports are trusted, but have been wrong."""
+    UNANSWERED = 2
+    """A call was made, or may have been, and no answer came."""
+    AGAIN = 3
+    """The same again when it was sent again."""
+
+    def unanswered(self) -> "Doubt":
+        """After one more call without an answer."""
+        return Doubt.UNANSWERED if self < Doubt.UNANSWERED else Doubt.AGAIN
+
+
+def call_seconds(size: int) -> float:
+    """How long one platform call that carries so many bytes may take."""
+    return CALL_SECONDS + size / SLOWEST_BYTES_A_SECOND
+
+
+def lease_seconds(size: int) -> float:
+    """How long a claim on a parcel is exclusive; a call begins only if it also ends within."""
+    return LEASE_MARGIN_SECONDS + call_seconds(size)

@@ -5,12 +5,11 @@ from datetime import datetime
 from enum import StrEnum
 
 from belino.domain.context import ThreadActivity
-from belino.domain.delivery_doubt import Doubt
 from belino.domain.limits import SendAs
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Quote
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, Step, TurnState
-from belino.domain.reply import Parcel, ParcelKind, ParcelState
+from belino.domain.reply import Doubt, Parcel, ParcelKind, ParcelState
 from belino.domain.turn import Usage
 
 NOTHING_SPENT = Usage()

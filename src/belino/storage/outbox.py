@@ -6,13 +6,12 @@ from typing import Any
 
 import orjson
 
-from belino.domain.delivery_doubt import Doubt
 from belino.domain.errors import StoreError
 from belino.domain.limits import Markup, SendAs
 from belino.domain.media import MediaRef, kind_of
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MessageOutcome, Standing
-from belino.domain.reply import DRAFT_OF, OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
+from belino.domain.reply import DRAFT_OF, Doubt, OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
 from belino.domain.stored import ParcelFile, ParcelRecord, StoredMessage
 from belino.storage.arrivals import count_duplicate
 from belino.storage.changes import apply_changes

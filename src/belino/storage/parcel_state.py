@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import orjson
 
-from belino.domain.delivery_doubt import Doubt, lease_seconds
 from belino.domain.errors import StoreError
 from belino.domain.message import ChatType, ConversationKey
-from belino.domain.reply import Parcel, ParcelState
+from belino.domain.reply import Doubt, Parcel, ParcelState, lease_seconds
 from belino.domain.stored import ClaimedParcel, ParcelRecord, Ready, Requester
 from belino.storage.database import TableRow, Tx, from_micros
 from belino.storage.drafts import settled

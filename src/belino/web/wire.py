@@ -1,10 +1,9 @@
 """Wire format: values as clients see them, field by field, so that nothing leaks by accident."""
 
-from belino.domain.delivery_doubt import Doubt
 from belino.domain.media import MediaRef
 from belino.domain.message import Author
 from belino.domain.outcome import Finding, MediaOutcome
-from belino.domain.reply import ParcelState
+from belino.domain.reply import Doubt, ParcelState
 from belino.domain.stored import (
     ChannelSummary,
     ConversationSummary,

@@ -8,9 +8,9 @@ from math import isfinite
 from urllib.parse import quote, urlencode
 
 from belino.adapters.discord.errors import DiscordRefused
-from belino.domain.delivery_doubt import SLOWEST_BYTES_A_SECOND
 from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unauthorized
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
+from belino.domain.reply import SLOWEST_BYTES_A_SECOND
 from belino.net.client import DEFAULT_RETRY_AFTER, error_for
 from belino.net.form import Form, as_upload_errors
 from belino.net.json_fields import NOTHING, Raw, as_table, line, measure, table, whole

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
-from belino.domain.delivery_doubt import SLOWEST_BYTES_A_SECOND
 from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unanswered, Unauthorized
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
+from belino.domain.reply import SLOWEST_BYTES_A_SECOND
 from belino.net.client import DEFAULT_RETRY_AFTER, error_for
 from belino.net.json_fields import Raw, from_json, line
 from belino.net.pace import header, http_date, retry_after

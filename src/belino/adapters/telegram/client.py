@@ -18,9 +18,9 @@ from belino.adapters.telegram.errors import (
     PollConflict,
     TelegramRefused,
 )
-from belino.domain.delivery_doubt import SLOWEST_BYTES_A_SECOND
 from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unanswered, Unauthorized, Unreached
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
+from belino.domain.reply import SLOWEST_BYTES_A_SECOND
 from belino.net.client import error_for
 from belino.net.form import Form, as_upload_errors
 from belino.net.json_fields import Raw, from_json, line, real, table, whole
