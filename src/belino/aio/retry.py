@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import TypeVar
 
-from belino.domain.error_text import reason_of
-from belino.domain.errors import StoreError, StoreUnwritable
+from belino.domain.errors import StoreError, StoreUnwritable, reason_of
 from belino.domain.ports import Clock
 
 log = logging.getLogger(__name__)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from belino.cli import INTERRUPTED, OK
 from belino.cli.arguments import PORT
 from belino.config import Config, load
-from belino.domain.error_text import place_of
-from belino.domain.errors import BelinoError
+from belino.domain.errors import BelinoError, place_of
 from belino.net.redact import configure_logging, hide
 from belino.storage.home import Home
 

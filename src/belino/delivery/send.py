@@ -13,7 +13,6 @@ from typing import Literal
 from belino.aio.keyed_workers import KeyedWorkers
 from belino.aio.retry import Retry, backoff
 from belino.delivery.attempt import TooLate, Uncertain, apart, call, difference, is_repeatable, notices_of, size_of
-from belino.domain.error_text import place_of, reason_of
 from belino.domain.errors import (
     AdapterError,
     AddressRefused,
@@ -25,6 +24,8 @@ from belino.domain.errors import (
     Unauthorized,
     Undeliverable,
     Unreached,
+    place_of,
+    reason_of,
 )
 from belino.domain.failpoints import failpoint
 from belino.domain.limits import Once

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from belino.aio.background import beside
 from belino.aio.deadline import deadline
-from belino.domain.error_text import place_of
+from belino.domain.errors import place_of
 from belino.domain.ports import Adapter, Clock, ShowsUpload
 from belino.domain.reply import Parcel
 

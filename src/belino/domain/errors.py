@@ -191,3 +191,18 @@ class Busy(BelinoError):
 
 class NoSuchMessage(BelinoError):
     """No stored message has this name."""
+
+
+def reason_of(error: BaseException) -> str:
+    """A sentence for people: the message of our own errors; of others only the type, as messages may hold secrets."""
+    return (str(error) if isinstance(error, BelinoError) else "") or type(error).__name__
+
+
+def place_of(error: BaseException) -> str:
+    """A line for the log: the type of the error, and the file and line where it was raised."""
+    # Without the module traceback, which `belino --help` would then import.
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f" at {trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}" if trace else ""
+    return f"{type(error).__name__}{where}"

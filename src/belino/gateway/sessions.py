@@ -10,8 +10,7 @@ from random import Random
 from belino.aio.keyed_workers import KeyedWorkers
 from belino.aio.retry import Retry, backoff
 from belino.config import SessionsConfig
-from belino.domain.error_text import place_of
-from belino.domain.errors import Busy
+from belino.domain.errors import Busy, place_of
 from belino.domain.failpoints import failpoint
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock

@@ -10,8 +10,7 @@ from typing import Literal
 from belino.aio.background import beside
 from belino.aio.deadline import deadline
 from belino.aio.retry import backoff
-from belino.domain.error_text import place_of, reason_of
-from belino.domain.errors import RateLimited, Unauthorized, Unreached
+from belino.domain.errors import RateLimited, Unauthorized, Unreached, place_of, reason_of
 from belino.domain.failpoints import failpoint
 from belino.domain.ports import Accept, Adapter, Clock, Connects
 from belino.storage.inbox_verbs import InboxVerbs

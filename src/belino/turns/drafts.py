@@ -10,8 +10,7 @@ from belino.aio.deadline import deadline
 from belino.delivery.plan import parcel_key, plan, turn_hash
 from belino.delivery.send import ParcelNews
 from belino.delivery.text import texts
-from belino.domain.error_text import place_of
-from belino.domain.errors import MarkupRefused
+from belino.domain.errors import MarkupRefused, place_of
 from belino.domain.failpoints import failpoint
 from belino.domain.limits import Limits
 from belino.domain.message import ConversationKey

@@ -18,8 +18,7 @@ from belino.delivery.outgoing_files import Keeper, Probes
 from belino.delivery.plan import plan
 from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews
-from belino.domain.error_text import place_of, reason_of
-from belino.domain.errors import StoreError, ToolError
+from belino.domain.errors import StoreError, ToolError, place_of, reason_of
 from belino.domain.failpoints import failpoint
 from belino.domain.limits import Limits, Once
 from belino.domain.message import ConversationKey

@@ -15,8 +15,7 @@ from belino.context.history import History
 from belino.context.prompt import system_prompt
 from belino.delivery.send import ParcelNews
 from belino.delivery.typing import keep_showing
-from belino.domain.error_text import place_of, reason_of
-from belino.domain.errors import AgentError, MemoryLost, StoreError
+from belino.domain.errors import AgentError, MemoryLost, StoreError, place_of, reason_of
 from belino.domain.failpoints import failpoint
 from belino.domain.media import ImageBlock
 from belino.domain.message import ConversationKey
