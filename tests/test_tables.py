@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from belino import registry
-from belino.domain.capabilities import Capability
-from belino.domain.limits import SendAs
+from belino.domain.limits import Capability, SendAs
 
 ROOT = Path(__file__).parent.parent
 FORMS = {

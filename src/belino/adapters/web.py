@@ -6,9 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
-from belino.domain.capabilities import YES, Capabilities, Capability
 from belino.domain.errors import Busy, MediaExpired
-from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs
+from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Message
 from belino.domain.ports import Accept, AdapterContext, Question, Taken

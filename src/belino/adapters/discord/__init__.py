@@ -35,9 +35,8 @@ from belino.adapters.discord.media import DiscordDownload
 from belino.adapters.discord.parse import DiscordParseContext, context_from_json, context_to_json, is_news, parse
 from belino.adapters.discord.send import channel_of, edit, send
 from belino.adapters.discord.socket import GatewayListener, GatewaySession, session_of
-from belino.domain.capabilities import Capabilities
 from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized
-from belino.domain.limits import Limits, SendAs
+from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Deletion, Message, Unsupported
 from belino.domain.outcome import Finding, MessageOutcome

@@ -1,7 +1,6 @@
 """Capabilities of a bot: Discord's limits by the documentation, and what works."""
 
-from belino.domain.capabilities import YES, Capabilities, Capability
-from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs, Unit
+from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, SendAs, Unit
 
 MIB = 1024 * 1024
 UPLOAD_BYTES = 10 * MIB

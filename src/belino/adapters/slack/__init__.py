@@ -34,9 +34,8 @@ from belino.adapters.slack.parse import (
 )
 from belino.adapters.slack.send import THINKING, UPLOADING, ThreadStatus, edit, send
 from belino.adapters.slack.socket import SocketModeClient
-from belino.domain.capabilities import Capabilities
 from belino.domain.errors import BelinoError, ConfigError
-from belino.domain.limits import Limits, SendAs
+from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import Finding

@@ -1,7 +1,6 @@
 """Capabilities of an app: its manifest of scopes and events, Slack's documented limits, and what works."""
 
-from belino.domain.capabilities import YES, Capabilities, Capability
-from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs
+from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, SendAs
 
 SCOPES = (
     "app_mentions:read",

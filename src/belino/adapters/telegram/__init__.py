@@ -18,9 +18,8 @@ from belino.adapters.telegram.errors import OverlongAnswer, PollConflict, Telegr
 from belino.adapters.telegram.media import FETCH_BYTES, TelegramDownload
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
 from belino.adapters.telegram.send import TYPING, UPLOADS, edit, send, show_action
-from belino.domain.capabilities import Capabilities
 from belino.domain.errors import AdapterError, ConfigError
-from belino.domain.limits import Limits, SendAs
+from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey
 from belino.domain.outcome import Finding

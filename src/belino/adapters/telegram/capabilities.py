@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from belino.adapters.telegram.media import FETCH_BYTES, LOCAL_FETCH_BYTES
-from belino.domain.capabilities import YES, Capabilities, Capability
-from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs, Unit
+from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, SendAs, Unit
 
 UPLOAD_BYTES = 50 * 1024 * 1024
 LOCAL_UPLOAD_BYTES = 2000 * 1024 * 1024
