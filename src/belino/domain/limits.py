@@ -142,7 +142,7 @@ class Capability(StrEnum):
     EDIT = "edits"
     DELETION = "deletions"
     REACTION = "reactions"
-    TYPING = "a sign that somebody writes"
+    TYPING = "typing indicator"
     HISTORY = "what was said before"
     OTHER = "anything else"
 
