@@ -138,7 +138,7 @@ async def test_a_sender_that_was_stopped_since_it_claimed_does_not_send(house: M
                 one.clock.shift(LEASE_MARGIN_SECONDS + 1)
             return ""
 
-        gateway._sender._may_still = may_still
+        gateway._sender._callbacks = replace(gateway._sender._callbacks, may_still=may_still)
         await one.send(gateway, words("a"))
         await until(lambda: gateway.counters.parcels["ready"])
         (record,) = await one.at_rest(gateway)

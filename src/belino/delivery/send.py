@@ -89,9 +89,20 @@ class ParcelNews:
     reason: str = ""
 
 
-async def everybody_may(_claimed: ClaimedParcel) -> str:
-    """Allow every parcel: there is never a reason not to send it."""
-    return ""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SenderCallbacks:
+    """The calls that the sender makes to the gateway."""
+
+    author: Callable[[ConversationKey], Author]
+    """The author of our messages in a conversation."""
+    may_still: Callable[[ClaimedParcel], Awaitable[str]]
+    """Why a parcel may no longer be sent; empty if it may."""
+    note: Callable[[str, Step], Awaitable[None]]
+    """With a trace and a step of the delivery, for `explain`."""
+    parcel: Callable[[ParcelNews], None]
+    """With every new state of a parcel."""
+    message: Callable[[StoredMessage], None]
+    """With every message that a sent parcel became."""
 
 
 class Sender:
@@ -103,27 +114,18 @@ class Sender:
         adapters: Mapping[tuple[str, str], Adapter],
         *,
         config: DeliveryConfig,
-        author: Callable[[ConversationKey], Author],
+        callbacks: SenderCallbacks,
         clock: Clock,
         rng: Random,
         insist: Retry,
-        notes: Callable[[str, Step], Awaitable[None]],
-        on_parcel: Callable[[ParcelNews], None],
-        on_message: Callable[[StoredMessage], None],
-        may_still: Callable[[ClaimedParcel], Awaitable[str]] = everybody_may,
     ) -> None:
-        """`may_still` returns why a parcel may no longer be sent; empty if it may."""
         self._outbox = outbox
         self._adapters = adapters
         self._config = config
-        self._author = author
+        self._callbacks = callbacks
         self._clock = clock
         self._rng = rng
         self._insist = insist
-        self._notes = notes
-        self._on_parcel = on_parcel
-        self._on_message = on_message
-        self._may_still = may_still
         self._owner = secrets.token_hex(8)
         self._patience: dict[ConversationKey, float] = {}
         """The end of a wait that a platform asked for, on the monotonic clock: wall-clock jumps must not shorten it."""
@@ -173,7 +175,7 @@ class Sender:
 
     async def _keep_waiting(self, conversation: ConversationKey, why: str) -> None:
         for key in await self._outbox.keep_waiting(conversation, why) if why else ():
-            self._on_parcel(ParcelNews(key=key, conversation=conversation, state=ParcelState.READY, reason=why))
+            self._callbacks.parcel(ParcelNews(key=key, conversation=conversation, state=ParcelState.READY, reason=why))
 
     async def _deliver(self, claimed: ClaimedParcel, *, until: float) -> None:
         parcel = claimed.parcel
@@ -183,7 +185,7 @@ class Sender:
         elif claimed.failures >= TRIES:
             reason = f"belino stopped {claimed.failures} times while sending it; it may have arrived"
             await self._end(claimed, ParcelState.UNCERTAIN, reason)
-        elif why := await self._may_still(claimed):
+        elif why := await self._callbacks.may_still(claimed):
             await self._end(claimed, ParcelState.HELD, why)
         else:
             self._tell(parcel, ParcelState.SENDING)
@@ -321,7 +323,7 @@ class Sender:
         doubtful = adapter.limits.once is Once.UNCERTAIN and not is_repeatable(adapter, parcel)
         flagged = claimed.doubt is not Doubt.NONE and doubtful
         reason = "; ".join(told for told in (fewer, PERHAPS_TWICE if flagged else "") if told)
-        author = self._author(parcel.conversation)
+        author = self._callbacks.author(parcel.conversation)
         failpoint("parcel.confirm.before")
         said = await self._insist(
             parcel.key, lambda: self._outbox.confirm_parcel(parcel.key, receipt, author, reason=reason)
@@ -329,7 +331,7 @@ class Sender:
         failpoint("parcel.confirm.after")
         log.info("parcel %s (trace %s) is sent", parcel.key, parcel.trace)
         if said is not None:
-            self._on_message(said)
+            self._callbacks.message(said)
         self._tell(parcel, ParcelState.SENT, reason)
 
     async def _note(self, parcel: Parcel, outcome: str, reason: str, *, at: datetime | None = None) -> None:
@@ -338,10 +340,10 @@ class Sender:
             at=at or self._clock.now(), stage=Stage.DELIVERY, outcome=outcome, reason=reason, subject=parcel.key
         )
         with suppress(StoreError):
-            await self._notes(parcel.trace, step)
+            await self._callbacks.note(parcel.trace, step)
 
     def _tell(self, parcel: Parcel, state: ParcelState, reason: str = "") -> None:
-        self._on_parcel(ParcelNews(key=parcel.key, conversation=parcel.conversation, state=state, reason=reason))
+        self._callbacks.parcel(ParcelNews(key=parcel.key, conversation=parcel.conversation, state=state, reason=reason))
 
     def _in(self, seconds: float) -> datetime:
         # Rounded up, so that the call is not a microsecond early; less than a nanosecond is an error of the floats.

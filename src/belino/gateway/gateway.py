@@ -26,7 +26,7 @@ from belino.config import AdapterConfig, Config
 from belino.context import line_format
 from belino.context.history import History
 from belino.delivery.prepare import Preparer
-from belino.delivery.send import ParcelNews, Sender
+from belino.delivery.send import ParcelNews, Sender, SenderCallbacks
 from belino.domain import tokens
 from belino.domain.audit import Audit
 from belino.domain.errors import Busy, ConfigError, MediaError, StoreError
@@ -430,18 +430,21 @@ class Gateway:
         )
 
     def _make_sender(self) -> Sender:
+        callbacks = SenderCallbacks(
+            author=self.agents.author,
+            may_still=self._may_still,
+            note=self.store.note,
+            parcel=self._parcel_news,
+            message=self.notices.message,
+        )
         return Sender(
             self.store,
             self.adapters,
             config=self.config.delivery,
-            author=self.agents.author,
+            callbacks=callbacks,
             clock=self.clock,
             rng=self._rng,
             insist=self._insist,
-            notes=self.store.note,
-            on_parcel=self._parcel_news,
-            on_message=self.notices.message,
-            may_still=self._may_still,
         )
 
     async def _may_still(self, claimed: ClaimedParcel) -> str:
