@@ -170,7 +170,7 @@ async def test_a_recording_that_does_not_know_its_length_is_measured(videos: Vid
 async def test_a_length_that_cannot_be_is_measured_instead(
     videos: Videos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream_open, "BELIEVED_BITS", 1)
+    monkeypatch.setattr(stream_open, "PLAUSIBLE_BITS", 1)
     blob = blob_of(tmp_path / "in", video())
     assert (await videos.probe(blob)).seconds == pytest.approx(2, abs=0.11)
 

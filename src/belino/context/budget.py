@@ -13,17 +13,19 @@ class ContextConfig:
     """The context an agent gets about a channel when its session begins."""
 
     snapshot_tokens: int = field(
-        default=1500, metadata={"says": "How many tokens the messages before the one being answered may cost."}
+        default=1500, metadata={"says": "The most tokens for the messages before the one being answered."}
     )
-    snapshot_messages: int = field(default=20, metadata={"says": "How many of them are told at most.", "most": 200})
+    snapshot_messages: int = field(
+        default=20, metadata={"says": "The most messages before it that are included.", "most": 200}
+    )
     snippet_chars: int = field(
-        default=150, metadata={"says": "How much of each of them is told, in characters.", "least": 1}
+        default=150, metadata={"says": "The characters that are included of each of these messages.", "least": 1}
     )
     thread_tokens: int = field(
-        default=8000, metadata={"says": "How many tokens the replies of a thread may cost; one is always told."}
+        default=8000, metadata={"says": "The most tokens for the replies of a thread; one is always included."}
     )
     message_chars: int = field(
-        default=40_000, metadata={"says": "The most characters of a message that are told in full.", "least": 1}
+        default=40_000, metadata={"says": "The most characters of a message that is included in full.", "least": 1}
     )
     format: Literal["compact", "json"] = field(
         default="compact",
@@ -32,14 +34,17 @@ class ContextConfig:
     attach_media: Literal["never", "message", "thread"] = field(
         default="never",
         metadata={
-            "says": "Which pictures are attached unasked: `never` any, those of the `message`, or of its `thread`."
+            "says": "Which pictures are attached without a request: `never` any, those of the `message`, "
+            "or of its `thread`."
         },
     )
     unclaimed_refs: int = field(
         default=5,
-        metadata={"says": "How many of a sender's pictures that nobody asked about belong to their question."},
+        metadata={"says": "How many pictures that a sender posted without a question belong to their next question."},
     )
-    unclaimed_minutes: int = field(default=10, metadata={"says": "How long such pictures wait for their question."})
+    unclaimed_minutes: int = field(
+        default=10, metadata={"says": "The minutes for which such pictures wait for the question."}
+    )
 
 
 class Choice(NamedTuple):

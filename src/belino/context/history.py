@@ -170,7 +170,7 @@ class History:
             return f"The platform may not be asked for {_ago(error.retry_after)}; this is what is stored."
         except Exception as error:  # noqa: BLE001 - a turn is answered even without history
             self._counts["failures"] += 1
-            log.warning("history of %s cannot be had: %s", where, type(error).__name__)
+            log.warning("the history of %s cannot be read: %s", where, type(error).__name__)
             return "The platform could not be asked; this is what is stored."
         for mark in marks:
             mark.set(where)

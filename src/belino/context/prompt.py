@@ -237,7 +237,7 @@ def _thread_cost(thread: ThreadContext, config: ContextConfig, tokens: int) -> C
     if omitted:
         why.append(f"the oldest {omitted} replies did not fit into context.thread_tokens = {config.thread_tokens}")
     if cut:
-        why.append(f"{cut} of the replies told {'is' if cut == 1 else 'are'} cut")
+        why.append(f"{cut} of the included replies {'is' if cut == 1 else 'are'} cut")
     if thread.root is None:
         why.append("the thread's first message is not known")
     elif thread.root.is_truncated:

@@ -1,7 +1,7 @@
 """Snapshot of a conversation when a session begins: the message being answered, what was said before it, its thread.
 
-The channel is told as excerpts of the messages just before; the thread with its first message and the newest replies
-that fit, and how many are omitted.
+The channel is included as excerpts of its last messages; the thread with its first message, the newest replies that
+fit, and how many are omitted.
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence

@@ -136,7 +136,7 @@ async def _send(adapter: Adapter, parcel: Parcel, until: float, clock: Clock) ->
     # A process that was suspended after its claim must not send what another has claimed since: a fencing token in
     # the store cannot stop a platform call, so the lease is checked against our own clock.
     if clock.monotonic() + seconds > until:
-        raise TooLate("belino was held up before the call; it is made anew")
+        raise TooLate("belino was delayed before the call; the call is made again")
     try:
         async with deadline(clock, seconds), upload_shown(adapter, parcel, clock):
             with on_behalf(parcel.conversation, parcel.trace, parcel.kind):

@@ -65,8 +65,8 @@ class DeliveryConfig:
     uncertain: Literal["hold", "resend"] = field(
         default="hold",
         metadata={
-            "says": "What to do when an answer may have arrived and the platform cannot tell: `hold` waits for you, "
-            "`resend` sends it once more and says that it may be there twice."
+            "says": "What to do with an answer that may have arrived, if the platform cannot confirm it: "
+            "`hold` waits for you, `resend` sends it once more and notes that it may appear twice."
         },
     )
     hold_minutes: int = field(

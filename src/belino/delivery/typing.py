@@ -27,7 +27,7 @@ async def keep_showing(show: Callable[[], Awaitable[None]], clock: Clock) -> Non
                 await show()
             await clock.sleep(EVERY_SECONDS)
     except Exception as error:  # noqa: BLE001 - a failed indicator must not stop the work it announces
-        log.info("a sign cannot be shown: %s", place_of(error))
+        log.info("an indicator cannot be shown: %s", place_of(error))
 
 
 @asynccontextmanager

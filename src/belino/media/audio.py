@@ -115,9 +115,9 @@ def _facts(told: Mapping[str, Any]) -> SoundFacts:
             "rate": int(rate),
             "channels": int(channels),
         } if codec.isascii() and codec.replace("_", "").isalnum() and len(codec) <= 32:
-            believed = seconds is not None and 0 < seconds < LONGEST
+            plausible = seconds is not None and 0 < seconds < LONGEST
             if 0 < rate <= 10_000_000 and 0 < channels <= 1_000:
-                return SoundFacts(codec=codec, seconds=seconds if believed else None, rate=rate, channels=channels)
+                return SoundFacts(codec=codec, seconds=seconds if plausible else None, rate=rate, channels=channels)
     raise MediaRefused("decoding the sound gave no proper answer")
 
 

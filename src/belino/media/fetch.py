@@ -68,11 +68,11 @@ class MediaConfig:
     )
     channel_bytes_per_day: int = field(
         default=500 * 1024 * 1024,
-        metadata={"says": "How many bytes may come for one channel within 24 hours, by fetch and by upload."},
+        metadata={"says": "The most bytes that one channel may fetch and upload within 24 hours."},
     )
     uploads_bytes: int = field(
         default=5 * 1024**3,
-        metadata={"says": "How many bytes uploads that no message took yet may hold, in all channels together."},
+        metadata={"says": "The most bytes of uploads that are not in a message yet, for all channels together."},
     )
     image_block_bytes: int = field(
         default=1024 * 1024,
@@ -90,15 +90,18 @@ class MediaConfig:
     )
     disk_bytes: int = field(
         default=5 * 1024**3,
-        metadata={"says": "How many bytes of media are kept on disk; above, those that can be fetched again go."},
+        metadata={"says": "The most bytes of media on disk; above it, files that can be fetched again are deleted."},
     )
     retention_days: int = field(
         default=30,
-        metadata={"says": "How long media can be fetched and its bytes are kept; 0 means for ever.", "most": 36_500},
+        metadata={
+            "says": "The days for which media can be fetched and its bytes are kept; 0 means for ever.",
+            "most": 36_500,
+        },
     )
     sandbox: Literal["auto", "required"] = field(
         default="auto",
-        metadata={"says": "`required` decodes nothing where the sandbox is not full; `belino doctor` tells its level."},
+        metadata={"says": "`required` decodes nothing unless the sandbox is full; `belino doctor` shows its level."},
     )
 
 

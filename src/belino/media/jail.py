@@ -237,7 +237,7 @@ def _open_beneath(handle: int, path: str, flags: int) -> int:
     """A descriptor of the file with this name below the handle; OSError or ValueError if there is none."""
     parts = path.split("/")
     if any(part in ("", ".", "..") for part in parts) or "\0" in path:
-        raise ValueError("not a name beneath a folder")
+        raise ValueError("not a name below a folder")
     try:
         return _openat2(handle, path, flags)
     except OSError as error:

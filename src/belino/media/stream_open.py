@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 AnyStream = TypeVar("AnyStream", "AudioStream", "VideoStream")
 
-BELIEVED_BITS = 200_000_000
+PLAUSIBLE_BITS = 200_000_000
 """Bits a second. A header that implies more has a false length, as some stickers have."""
 PACKETS_AT_MOST = 2_000_000
 """Packets counted where no header has the length; that is ten hours."""
@@ -122,7 +122,7 @@ def seconds_of(container: "InputContainer", stream: Any, size: int) -> float | N
     """The length of a stream: from plausible headers, else by reading its packets to the end."""
     told = stream.duration * stream.time_base if stream.duration and stream.time_base else None
     seconds = float(told) if told else container.duration / 1_000_000 if container.duration else 0.0
-    if 0 < seconds < LONGEST and size * 8 / seconds < BELIEVED_BITS:
+    if 0 < seconds < LONGEST and size * 8 / seconds < PLAUSIBLE_BITS:
         return seconds
     return _counted(container, stream)
 
