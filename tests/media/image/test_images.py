@@ -89,8 +89,8 @@ async def test_in_the_sandbox_every_format_is_opened_and_everything_else_refused
             assert opened(fitted.data).size == (fitted.width, fitted.height)
             assert len(fitted.data) <= 20_000
             assert 300 < fitted.width <= 500
-            small = await images.thumb(blob)
-            assert max(small.width, small.height) == image.THUMB_SIDE
+            small = await images.fit(blob, max_bytes=64 * 1024, max_side=256)
+            assert max(small.width, small.height) == 256
         for number, content in enumerate(
             (*(make() for make in FOREIGN.values()), make_png(8_000, 8_000), picture("photo")[:9_000])
         ):

@@ -16,10 +16,8 @@ from belino.media.image.decode import Header
 from belino.media.image.fit import FitLimits, Search
 from belino.media.image.strip import strip
 
-THUMB_SIDE = 256
 GREYS_SIDE = 64
 """Greys each way, of which the hash of a picture is made."""
-THUMB_BYTES = 64 * 1024
 MAX_BYTES = 32 * 1024 * 1024
 """Higher limits are reduced to this one: no platform accepts a larger picture."""
 FORMATS = ("image/jpeg", "image/png", "image/webp")
@@ -95,10 +93,6 @@ class Images:
             known = await self._made("image.fit", blob, options, max_bytes=min(max_bytes, MAX_BYTES))
         self._keep(key, known)
         return known
-
-    async def thumb(self, blob: Blob, *, max_side: int = THUMB_SIDE) -> Fitted:
-        """A small preview."""
-        return await self.fit(blob, max_bytes=THUMB_BYTES, max_side=max_side)
 
     async def _made(self, job: str, blob: Blob, options: Mapping[str, Any], *, max_bytes: int) -> Fitted:
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -188,11 +182,6 @@ def fit(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
     found = search.best(source, header)
     facts = {"mime": found.mime, "width": found.width, "height": found.height, "quality": found.quality}
     return _written(target, found.content, {**facts, "encodes": search.encodes})
-
-
-def thumb(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """A small preview."""
-    return fit(source, target, {"max_bytes": THUMB_BYTES, "max_side": THUMB_SIDE, **options})
 
 
 def greys(source: int, options: Mapping[str, Any]) -> dict[str, Any]:

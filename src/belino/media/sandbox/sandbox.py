@@ -35,7 +35,6 @@ JOBS: Mapping[str, str] = MappingProxyType(
     {
         "image.probe": "belino.media.image.images:probe",
         "image.fit": "belino.media.image.images:fit",
-        "image.thumb": "belino.media.image.images:thumb",
         "image.greys": "belino.media.image.images:greys",
         "document.read": "belino.readers.read:read",
         "document.page": "belino.readers.read:page",
