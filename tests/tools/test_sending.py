@@ -98,7 +98,7 @@ class Post:
             http=Client(guard=Guard()) if guarded else self.web,
             limits=self.limits,
             clock=self.town.clock,
-            metered=lambda: fetcher.allowances.elsewhere(HERE),
+            metered=lambda: fetcher.allowances.take(HERE),
             give=give,
         )
         context = ToolContext(

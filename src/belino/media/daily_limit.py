@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from belino.domain.errors import OverDailyLimit, StoreError
@@ -39,10 +39,6 @@ class DailyLimits:
             finally:
                 if meter.count:
                     await self._count(channel, meter.count)
-
-    def elsewhere(self, channel: ConversationKey) -> AbstractAsyncContextManager["Meter"]:
-        """The same for bytes without a ref."""
-        return self.take(channel)
 
     async def _count(self, channel: ConversationKey, size: int) -> None:
         try:

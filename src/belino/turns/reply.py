@@ -145,7 +145,7 @@ class Replies:
             http=self._http,
             limits=self._limits(conversation),
             clock=self._clock,
-            metered=partial(self._allowances.elsewhere, conversation.whole_channel),
+            metered=partial(self._allowances.take, conversation.whole_channel),
             give=into_reply,
         )
 
