@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import MediaError, MediaRefused
 from belino.domain.media import Blob
+from belino.domain.units import clock_time
 from belino.media.image import decode
 from belino.media.image.decode import MAX_SIDE
 from belino.media.image.fit import FitLimits, Search
@@ -147,21 +148,16 @@ def laid_out(cells: "Sequence[tuple[str, Image.Image | None]]", *, max_side: int
 
 def stamps(times: Sequence[float]) -> list[str]:
     """Times as a player shows them; with tenths where seconds are ambiguous."""
-    whole = [_stamp(int(at)) for at in times]
+    whole = [clock_time(int(at)) for at in times]
     if len(set(whole)) == len(whole):
         return whole
-    return [f"{_stamp(tenths // 10)}.{tenths % 10}" for tenths in (int(10 * at) for at in times)]
+    return [f"{clock_time(tenths // 10)}.{tenths % 10}" for tenths in (int(10 * at) for at in times)]
 
 
 def written(picture: "Image.Image", *, max_bytes: int, max_side: int) -> bytes:
     """The best encoding of a picture in memory."""
     wish = FitLimits(max_bytes=max_bytes, max_side=max_side, formats=FORMATS)
     return Search(wish).of(PillowPixels(picture), lossy=True).content
-
-
-def _stamp(seconds: int) -> str:
-    hours, minutes, rest = seconds // 3600, seconds // 60 % 60, seconds % 60
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def _grid(count: int, shape: float, max_side: int, widest: int) -> tuple[int, tuple[int, int]]:
