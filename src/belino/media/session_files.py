@@ -21,6 +21,8 @@ COPIES_AT_MOST = 1000
 MARK = "---"
 """Separates the sender's name and the ref in the name of a copy."""
 PIECE = 1 << 20
+INCOMING = "incoming"
+LOOKED_AT = 100_000
 
 _EXTENSION = re.compile(r"[a-z0-9]{1,10}")
 _MIME_EXTENSIONS = {
@@ -36,9 +38,6 @@ _KIND_EXTENSIONS = {
     MediaKind.IMAGE: "jpg", MediaKind.VIDEO: "mp4", MediaKind.AUDIO: "mp3",
     MediaKind.VOICE: "ogg", MediaKind.STICKER: "webp", MediaKind.DOCUMENT: "bin",
 }  # fmt: skip
-
-INCOMING = "incoming"
-LOOKED_AT = 100_000
 
 
 def safe_name(name: str | None, *, mime: str, kind: MediaKind) -> str:
@@ -76,6 +75,30 @@ def place(folder: Path, name: str, source: Path) -> Path:
         raise StoreError(f"the file could not be copied ({errno.errorcode.get(error.errno or 0, 'error')})") from error
     finally:
         os.close(directory)
+
+
+def remove_copies(folder: Path, refs: Collection[str]) -> int:
+    """Delete every copy of these refs below a conversation's folder. Returns how many there were."""
+    marks = [f"{MARK}{ref}" for ref in refs]
+    with Jail(folder) as jail:
+        copies = [
+            seen.path
+            for seen in jail.files(INCOMING, most=LOOKED_AT)
+            if any(mark in seen.path.removeprefix(f"{INCOMING}/") for mark in marks)
+        ]
+        for path in copies:
+            jail.remove(path)
+    return len(copies)
+
+
+def remove_older(folder: Path, before: datetime) -> int:
+    """Delete copies in the session's folder that were not written or read since then. Returns how many there were."""
+    bound = before.timestamp() * 1e9
+    with Jail(folder) as jail:
+        old = [seen.path for seen in jail.files(INCOMING, most=LOOKED_AT) if max(seen.mtime_ns, seen.atime_ns) < bound]
+        for path in old:
+            jail.remove(path)
+    return len(old)
 
 
 def _kept(character: str) -> bool:
@@ -140,27 +163,3 @@ class _open_plain:  # noqa: N801 - reads as the function it replaces
 
     def __exit__(self, *_: object) -> None:
         os.close(self.fd)
-
-
-def remove_copies(folder: Path, refs: Collection[str]) -> int:
-    """Delete every copy of these refs below a conversation's folder. Returns how many there were."""
-    marks = [f"{MARK}{ref}" for ref in refs]
-    with Jail(folder) as jail:
-        copies = [
-            seen.path
-            for seen in jail.files(INCOMING, most=LOOKED_AT)
-            if any(mark in seen.path.removeprefix(f"{INCOMING}/") for mark in marks)
-        ]
-        for path in copies:
-            jail.remove(path)
-    return len(copies)
-
-
-def remove_older(folder: Path, before: datetime) -> int:
-    """Delete copies in the session's folder that were not written or read since then. Returns how many there were."""
-    bound = before.timestamp() * 1e9
-    with Jail(folder) as jail:
-        old = [seen.path for seen in jail.files(INCOMING, most=LOOKED_AT) if max(seen.mtime_ns, seen.atime_ns) < bound]
-        for path in old:
-            jail.remove(path)
-    return len(old)
