@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from belino.domain.delivery_doubt import Doubt
 from belino.domain.message import Author, ConversationKey
-from belino.domain.reply import Parcel, ParcelState, Receipt
+from belino.domain.reply import Doubt, Parcel, ParcelState, Receipt
 from belino.domain.stored import ClaimedParcel, ParcelRecord, Ready, StoredMessage
 from belino.storage import drafts, outbox, parcel_state
 from belino.storage.blob_verbs import BlobVerbs
