@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -13,6 +14,12 @@ from tempfile import TemporaryDirectory
 from belino.bench import Row
 from belino.bench._crowds import Crowd, crowds
 from belino.bench.start import resident
+from belino.domain.message import Author, ConversationKey, Message
+from belino.domain.outcome import Standing
+from belino.domain.stored import ScreenedArrival, Verdict
+from belino.net.clock import SystemClock
+from belino.storage.home import Home
+from belino.storage.store import open_store
 from belino.testing import GatewayProcess, make_png
 
 MINUTES, RATE = 2.0, 20.0
@@ -20,7 +27,10 @@ JUDGED_MINUTES = 30.0
 """A shorter run mostly measures caches and the allocator filling up."""
 GOAL_SLOPE = 1.0
 SAMPLE_SECONDS = 5.0
-SETTLE_SECONDS = 300.0
+SETTLE_SECONDS = 600.0
+PAST_CHANNELS, PAST_MESSAGES, PAST_BATCH = 40, 20_000, 500
+FULL = 0.9
+"""The share of its limit at which a cache counts as full: an entry that does not fit makes room for itself."""
 PICTURE_EVERY, EDIT_EVERY, CHAOS_EVERY = 20, 10, 200
 """One message in so many has a picture, is edited, or meets a failing platform."""
 PICTURES = 50
@@ -56,9 +66,13 @@ async def _measure(minutes: float, rate: float) -> list[Row]:
     with TemporaryDirectory(prefix="belino-bench-") as folder:
         home = Path(folder) / "home"
         home.mkdir(mode=0o700)
+        if minutes >= JUDGED_MINUTES:
+            await _fill(home)
         async with crowds() as (table, secrets, people):
             (home / "belino.json").write_text(json.dumps(table), encoding="utf-8")
             with GatewayProcess(home, environment=secrets) as gateway:
+                if minutes >= JUDGED_MINUTES:
+                    await _full_caches(gateway)
                 for crowd in people:
                     await crowd.heard(gateway)
                 async with asyncio.TaskGroup() as group:
@@ -69,6 +83,45 @@ async def _measure(minutes: float, rate: float) -> list[Row]:
                 unhandled = sum((await _numbers(gateway, "belino_unhandled_exceptions_total")).values())
                 assert await asyncio.to_thread(gateway.stop) == 0
     return _rows(samples, minutes=minutes, sent=sent, unanswered=unanswered, unhandled=unhandled)
+
+
+async def _fill(home: Path) -> None:
+    """Give a state folder a past whose index does not fit into its cache, as that of a gateway that ran for months."""
+    store = await open_store(Home.at(home), clock=SystemClock())
+    verdict = Verdict(standing=Standing.OBSERVED, reason="bench")
+    rng = Random(2)  # noqa: S311 - the same past every time
+    begun = datetime.now(UTC) - timedelta(days=30)
+    for channel in range(PAST_CHANNELS):
+        conversation = ConversationKey(platform="web", account="default", channel=f"past-{channel}")
+        for first in range(0, PAST_MESSAGES, PAST_BATCH):
+            await store.take_in_all(
+                [
+                    ScreenedArrival(
+                        arrival=Message(
+                            id=f"{number}",
+                            conversation=conversation,
+                            author=Author(id="ann", name="Ann"),
+                            sent=begun + timedelta(seconds=number),
+                            text=" ".join(f"word{int(rng.paretovariate(0.5)) % 50_000}" for _ in range(12)),
+                        ),
+                        verdict=verdict,
+                    )
+                    for number in range(first, first + PAST_BATCH)
+                ]
+            )
+    await store.close()
+
+
+async def _full_caches(gateway: GatewayProcess) -> None:
+    """Wait until the gateway has indexed its past, so that the word index is at its limit."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while time.monotonic() < deadline:
+        held = (await _numbers(gateway, "belino_cache_bytes"))['belino_cache_bytes{cache="word_index"}']
+        most = (await _numbers(gateway, "belino_cache_most_bytes"))['belino_cache_most_bytes{cache="word_index"}']
+        if held > FULL * most:
+            return
+        await asyncio.sleep(1)
+    raise TimeoutError(f"the word index holds {held:,.0f} of {most:,.0f} bytes after {SETTLE_SECONDS:g} s")
 
 
 async def _talk(people: Sequence[Crowd], gateway: GatewayProcess, minutes: float, rate: float) -> int:
