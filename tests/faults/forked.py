@@ -83,8 +83,8 @@ async def _gateway(home_path: Path, port: int) -> None:
 
 def _backup(home_path: Path, folder: Path) -> None:
     from belino.net.clock import SystemClock
+    from belino.storage.backup import back_up
     from belino.storage.home import Home
-    from belino.storage.sqlite_backup import back_up
 
     back_up(Home.at(home_path), folder, now=SystemClock().now(), version="test")
 

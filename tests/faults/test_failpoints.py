@@ -21,7 +21,7 @@ from belino.domain.failpoints import FAILPOINTS, failpoint
 from belino.net.clock import SystemClock
 from belino.storage.backup_place import MANIFEST
 from belino.storage.home import Home
-from belino.storage.sqlite_restore import restore
+from belino.storage.restore import restore
 from belino.testing import FakeUpload, SlackPace, SlackServer, TelegramPace, TelegramServer, make_png
 from belino.testing.discord import DiscordServer
 from belino.testing.discord.request import DiscordPace, slow_down

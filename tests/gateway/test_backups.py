@@ -11,11 +11,11 @@ import pytest
 from belino.domain.errors import ConfigError
 from belino.gateway.backups import Backups, check_backups
 from belino.storage.audit import audit_home
+from belino.storage.backup_check import verify_backup
 from belino.storage.backup_config import BackupConfig
 from belino.storage.backup_schedule import made_backups
 from belino.storage.home import Home
-from belino.storage.sqlite_restore import restore
-from belino.storage.sqlite_verify import verify_backup
+from belino.storage.restore import restore
 from belino.storage.store import open_store
 from belino.testing import FakeClock
 from gateway.house import House, until

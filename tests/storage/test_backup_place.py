@@ -15,10 +15,10 @@ from belino.domain.errors import StoreError
 from belino.domain.message import Message
 from belino.domain.outcome import Standing
 from belino.domain.stored import Verdict
+from belino.storage.backup import BackedUp, back_up
+from belino.storage.backup_check import verify_backup
 from belino.storage.backup_place import backup_place
 from belino.storage.home import Home
-from belino.storage.sqlite_backup import BackedUp, back_up
-from belino.storage.sqlite_verify import verify_backup
 from belino.storage.store import Store
 from storage.pieces import keep
 
@@ -28,7 +28,7 @@ DYING = """
 import os, signal, sys
 from datetime import UTC, datetime
 from pathlib import Path
-from belino.storage.sqlite_backup import back_up
+from belino.storage.backup import back_up
 from belino.storage.home import Home
 
 def die(done, total):

@@ -35,7 +35,7 @@ async def crash(store: Store, home: Home, clock: FakeClock) -> Store:
     """The next process opens the folder and recovers; to the database a killed process looks like a closed one."""
     await store.close()
     store = await open_store(home, clock=clock)
-    await store.recover(clock.now())
+    await store.recover(begun=clock.now())
     return store
 
 
@@ -179,7 +179,7 @@ async def test_turns_of_an_older_state_folder_begin_with_nothing_counted(
             """
         )
     store = await open_store(home, clock=clock)
-    assert await store.recover(clock.now()) == 1
+    assert await store.recover(begun=clock.now()) == 1
     turn = await begin(store, clock, MAIN, alone=True)
     assert (turn.attempt, turn.interruptions, turn.retries) == (4, 1, 0)
     await store.close()
@@ -271,3 +271,21 @@ async def test_a_turn_given_up_for_crashes_runs_alone_when_it_is_retried(
     turn = await begin(store, clock, MAIN, alone=True)
     assert (turn.interruptions, turn.retries) == (0, 1)
     await store.close()
+
+
+async def test_only_the_turns_of_the_owner_that_crashed_wait_again(store: Store, clock: FakeClock, say: Say) -> None:
+    for owner, channel in (("one", "a"), ("two", "b"), ("", "c")):
+        message = say(channel, conversation=ConversationKey(platform="web", account="default", channel=channel))
+        await store.take_in(message, ANSWER)
+        claimed = await store.claim_turn(message.conversation, clock.now(), owner=owner)
+        assert isinstance(claimed, ClaimedTurn)
+        assert claimed.fence == 1
+    # A turn without an owner was claimed by a version that had none.
+    assert await store.recover("one") == 2
+    assert {ready.conversation.channel for ready in await store.ready_turns()} == {"a", "c"}
+    again = await store.claim_turn(
+        ConversationKey(platform="web", account="default", channel="a"), clock.now(), owner="one", alone=True
+    )
+    assert isinstance(again, ClaimedTurn)
+    assert again.fence == 2
+    assert await store.recover("two") == 1

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from belino.domain.audit import Repaired
 from belino.domain.errors import StoreDamaged, StoreError, StoreIncomplete, StoreInUse, StoreTooNew
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, Deletion, Message
@@ -21,7 +22,7 @@ from belino.storage.audit import audit_home
 from belino.storage.home import Home
 from belino.storage.migrations import STEPS
 from belino.storage.sqlite import migrate
-from belino.storage.sqlite_repair import Repaired, repair
+from belino.storage.sqlite_repair import repair
 from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
 from storage.conftest import MAIN

@@ -332,9 +332,9 @@ async def test_what_was_deleted_before_anybody_looked_is_not_answered(house: Hou
         claim = gateway.store.claim_turn
 
         async def too_late(
-            conversation: ConversationKey, now: datetime, *, alone: bool = False
+            conversation: ConversationKey, now: datetime, *, owner: str = "", alone: bool = False
         ) -> ClaimedTurn | Ready | None:
-            claimed = await claim(conversation, now, alone=alone)
+            claimed = await claim(conversation, now, owner=owner, alone=alone)
             if isinstance(claimed, ClaimedTurn):
                 await group.delete(asked)
             return claimed

@@ -14,7 +14,7 @@ from belino.domain.units import format_size
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
-    from belino.storage.sqlite_backup import BackedUp
+    from belino.storage.backup import BackedUp
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def run(args: Namespace) -> int:
 
 
 def _verify(args: Namespace) -> int:
-    from belino.storage.sqlite_verify import verify_backup
+    from belino.storage.backup_check import verify_backup
 
     with progress_bar("verify", quiet=args.json) as told:
         found = verify_backup(args.folder, progress=told)
@@ -65,7 +65,7 @@ def _back_up(args: Namespace) -> int:
 
 
 def _backed_up(args: Namespace) -> "BackedUp":
-    from belino.storage.sqlite_backup import back_up
+    from belino.storage.backup import back_up
 
     try:
         with progress_bar("backup", quiet=args.json) as told:

@@ -11,15 +11,15 @@ from belino.domain.errors import StoreError, StoreInUse
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
-    from belino.storage.sqlite_repair import Repaired, SalvagedTable
+    from belino.domain.audit import Repaired, SalvagedTable
 
 
 def run_repair(args: Namespace) -> int:
     """Repair the database of the state folder; refused while a gateway runs."""
-    from belino.storage.sqlite_repair import repair
+    from belino.storage.store import repair_store
 
     try:
-        done = repair(Home.at(args.home), now=datetime.now(UTC))
+        done = repair_store(Home.at(args.home), now=datetime.now(UTC))
     except StoreInUse as error:
         raise StoreError(f"{error}; stop it first, nothing was changed") from None
     except OSError as error:

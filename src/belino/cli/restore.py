@@ -17,7 +17,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from belino.storage.sqlite_restore import restore
+    from belino.storage.restore import restore
 
     home = Home.at(args.home)
     try:

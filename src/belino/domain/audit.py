@@ -1,7 +1,8 @@
-"""Audit values: whether every arrival, attachment, parcel and blob is accounted for."""
+"""Audit values: whether every arrival, attachment, parcel and blob is accounted for, and what a repair kept."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,3 +82,28 @@ def _balance_json(balance: Balance) -> dict[str, object]:
         "outcomes": dict(balance.outcomes),
         "difference": balance.difference,
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SalvagedTable:
+    """The result for one table."""
+
+    name: str
+    kept: int
+    lost: int
+    """Rows that were found and could not be kept: unreadable, or parts of a lost row."""
+    bad_pages: int
+    """Pages that could not be read; how many rows they held is unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repaired:
+    """The result of a repair."""
+
+    was_damaged: bool
+    """False if the database is intact; then nothing was changed."""
+    tables: tuple[SalvagedTable, ...] = ()
+    held: int = 0
+    """Answers that wait for a person, because they may have been sent already."""
+    old: Path | None = None
+    """The path of the damaged file."""

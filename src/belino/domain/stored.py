@@ -195,6 +195,8 @@ class ClaimedTurn:
     """Counts the conversation's turns from 1."""
     attempt: int
     """Counts from 1, and again from 1 after a retry."""
+    fence: int
+    """Counts the claims of this turn, by any gateway."""
     messages: tuple[StoredMessage, ...]
     """What it answers: one message, or the items of an album."""
     trace: str

@@ -362,6 +362,7 @@ class Gateway:
         self._sessions = Sessions(
             self.store,
             self._turns.run,
+            owner=self.store.instance,  # the same at every start, so that a crash is recovered from
             config=self.config.sessions,
             clock=self.clock,
             rng=self._rng,

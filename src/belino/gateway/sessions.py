@@ -32,6 +32,7 @@ class Sessions:
         inbox: InboxVerbs,
         run_turn: Callable[[ClaimedTurn], Awaitable[None]],
         *,
+        owner: str,
         config: SessionsConfig,
         clock: Clock,
         rng: Random,
@@ -39,6 +40,7 @@ class Sessions:
     ) -> None:
         self._inbox = inbox
         self._run_turn = run_turn
+        self._owner = owner
         self._config = config
         self._clock = clock
         self._rng = rng
@@ -63,7 +65,9 @@ class Sessions:
     async def run(self) -> None:
         """Run turns until stopped, starting with those of an earlier run."""
         album_wait = timedelta(milliseconds=self._config.album_max_ms)
-        recover = partial(self._inbox.recover, self._begun, album_wait=album_wait, limit=self._config.attempts)
+        recover = partial(
+            self._inbox.recover, self._owner, self._begun, album_wait=album_wait, limit=self._config.attempts
+        )
         if recovered := await self._insist("inbox", recover):
             log.info("turns interrupted by a crash, which run again one at a time: %d", recovered)
         failpoint("start.recovered")
@@ -117,7 +121,7 @@ class Sessions:
         try:
             failpoint("turn.claim.before")
             alone = self._isolation.is_alone(conversation)
-            claimed = await self._inbox.claim_turn(conversation, self._clock.now(), alone=alone)
+            claimed = await self._inbox.claim_turn(conversation, self._clock.now(), owner=self._owner, alone=alone)
             if claimed is None:
                 return None
             if isinstance(claimed, Ready):

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from belino.storage.backup import Progress, back_up
+from belino.storage.backup_check import verify_backup
 from belino.storage.backup_config import BackupConfig
 from belino.storage.backup_place import MANIFEST, SCRAP, absolute, remove, remove_leftovers
 from belino.storage.blobs import sync_folder
 from belino.storage.home import Home
-from belino.storage.sqlite_backup import Progress, back_up
-from belino.storage.sqlite_verify import verify_backup
 
 DAMAGED = ".damaged"
 """Suffix of a backup that failed verification."""

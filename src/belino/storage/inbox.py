@@ -245,7 +245,7 @@ def waiting_turns(tx: Tx) -> int:
 
 
 def claim_turn(
-    tx: Tx, keys: Keys, conversation: ConversationKey, now: int, *, alone: bool
+    tx: Tx, keys: Keys, conversation: ConversationKey, now: int, *, owner: str, alone: bool
 ) -> ClaimedTurn | Ready | None:
     """Claim the conversation's oldest waiting turn; None while another runs, which keeps the order.
 
@@ -265,7 +265,11 @@ def claim_turn(
     if early or (turn["suspect"] and not alone):
         at = from_micros(turn["ready"] if early else now)
         return Ready(conversation=conversation, at=at, alone=bool(turn["suspect"]))
-    tx.execute("UPDATE turns SET state = 'running', attempt = attempt + 1, started = ? WHERE id = ?", (now, turn["id"]))
+    tx.execute(
+        "UPDATE turns SET state = 'running', attempt = attempt + 1, started = ?, owner = ?, fence = fence + 1 "
+        "WHERE id = ?",
+        (now, owner, turn["id"]),
+    )
     (kind,) = tx.execute("SELECT chat_type FROM channels WHERE id = ?", (place.channel,)).fetchone()
     messages = by_number(tx, keys, messages_of_turn(tx, turn))
     return ClaimedTurn(
@@ -273,6 +277,7 @@ def claim_turn(
         conversation=conversation,
         number=turn["number"],
         attempt=turn["attempt"] + 1,
+        fence=turn["fence"] + 1,
         suspect=bool(turn["suspect"]),
         interruptions=turn["interruptions"],
         retries=turn["retries"],

@@ -92,9 +92,14 @@ class InboxVerbs(Verbs):
         await self._database.write(lambda tx: access.move_cursor(tx, platform, account, cursor))
 
     async def recover(
-        self, begun: datetime | None = None, *, album_wait: timedelta = ALBUM_WAIT, limit: int = ATTEMPTS
+        self,
+        owner: str = "",
+        begun: datetime | None = None,
+        *,
+        album_wait: timedelta = ALBUM_WAIT,
+        limit: int = ATTEMPTS,
     ) -> int:
-        """After a crash: turns that were running wait again, to run alone. Returns how many.
+        """After a crash of this owner: its turns that were running wait again, to run alone. Returns how many.
 
         If only one was running, its interruption is counted. From the second counted interruption on, a turn waits
         until this process has been up for 20 s, 40 s and so on; at the `limit` it is due at once, to be given up.
@@ -104,7 +109,7 @@ class InboxVerbs(Verbs):
         """
         now, wait = self._now(), album_wait // timedelta(microseconds=1)
         at = now if begun is None else to_micros(begun)
-        return await self._database.write(lambda tx: recovery.recover(tx, at, wait, now, limit=limit))
+        return await self._database.write(lambda tx: recovery.recover(tx, owner, at, wait, now, limit=limit))
 
     async def ready_turns(self) -> tuple[Ready, ...]:
         """Every conversation with a waiting turn, with the time its first one may start."""
@@ -114,14 +119,16 @@ class InboxVerbs(Verbs):
         return await self._database.read(inbox.waiting_turns)
 
     async def claim_turn(
-        self, conversation: ConversationKey, now: datetime, *, alone: bool = False
+        self, conversation: ConversationKey, now: datetime, *, owner: str = "", alone: bool = False
     ) -> ClaimedTurn | Ready | None:
-        """The conversation's oldest waiting turn; None if there is none.
+        """Claim the conversation's oldest waiting turn for this owner; None if there is none.
 
         Ready if it is not due, or if it must run alone and the caller does not state that nothing else runs.
         """
         at = to_micros(now)
-        return await self._database.write(lambda tx: inbox.claim_turn(tx, self._keys, conversation, at, alone=alone))
+        return await self._database.write(
+            lambda tx: inbox.claim_turn(tx, self._keys, conversation, at, owner=owner, alone=alone)
+        )
 
     async def finish_turn(self, turn: int, end: TurnEnd) -> None:
         """End a turn: reply parcels, manifest, memory and outcomes in one transaction."""

@@ -278,6 +278,14 @@ UPDATE uploads SET finished = created WHERE sha256 IS NOT NULL;
 CREATE INDEX uploads_unfinished ON uploads (channel, size) WHERE sha256 IS NULL;
 """
 
+# `owner`: the gateway that claimed the turn; empty if a version without owners did. `fence` grows with each claim, so
+# that a late owner can be told from the present one. `until` is when the claim ends; 0 if only its owner ends it.
+M016_TURN_OWNERS = """
+ALTER TABLE turns ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+ALTER TABLE turns ADD COLUMN fence INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE turns ADD COLUMN until INTEGER NOT NULL DEFAULT 0;
+"""
+
 STEPS = (
     M001_THE_HOUSE_STANDS,
     M002_STRANGERS_ARE_PAIRED,
@@ -294,4 +302,5 @@ STEPS = (
     M013_TURN_INTERRUPTIONS,
     M014_ARRIVAL_COUNTERS,
     M015_UPLOAD_LIMITS,
+    M016_TURN_OWNERS,
 )

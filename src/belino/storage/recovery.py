@@ -18,18 +18,21 @@ SECOND = 1_000_000
 LONGEST_WAIT_SECONDS = 3_600
 
 
-def recover(tx: Tx, begun: int, album_wait: int, now: int, *, limit: int) -> int:
-    """Put turns that were running when the process died back to waiting, each as a suspect. Returns how many.
+def recover(tx: Tx, owner: str, begun: int, album_wait: int, now: int, *, limit: int) -> int:
+    """Put the owner's turns that were running when it died back to waiting, each as a suspect. Returns how many.
+
+    Turns of other owners are not touched, whatever their state.
 
     The wait of an album for its other items begins again. A turn whose ready time lies in the future only because the
     clock was set back is due now.
     """
+    own = "owner IN (?, '')"
     tx.execute(
-        "UPDATE turns SET ready = ? WHERE state = 'waiting' AND album IS NOT NULL AND attempt = 0 AND retries = 0 "
-        "AND created < ?",
-        (begun + album_wait, begun),
+        f"UPDATE turns SET ready = ? WHERE {own} AND state = 'waiting' AND album IS NOT NULL AND attempt = 0 "
+        "AND retries = 0 AND created < ?",
+        (begun + album_wait, owner, begun),
     )
-    running = tx.execute("SELECT * FROM turns WHERE state = 'running' ORDER BY id").fetchall()
+    running = tx.execute(f"SELECT * FROM turns WHERE {own} AND state = 'running' ORDER BY id", (owner,)).fetchall()
     for turn in running:
         counted = turn["interruptions"] + (len(running) == 1 and turn["interruptions"] < limit)
         tx.execute(
@@ -38,11 +41,11 @@ def recover(tx: Tx, begun: int, album_wait: int, now: int, *, limit: int) -> int
         )
         note(tx, turn["trace"], _interrupted(turn, counted, others=len(running) - 1, limit=limit, now=now))
     # Including those that an earlier process put back: what counts is how long this process has been up.
-    waiting = tx.execute("SELECT id, interruptions FROM turns WHERE state = 'waiting' AND suspect = 1")
-    for turn in waiting.fetchall():
+    query = f"SELECT id, interruptions FROM turns WHERE {own} AND state = 'waiting' AND suspect = 1"
+    for turn in tx.execute(query, (owner,)).fetchall():
         if wait := wait_seconds(turn["interruptions"], limit=limit):
             tx.execute("UPDATE turns SET ready = ? WHERE id = ?", (begun + wait * SECOND, turn["id"]))
-    tx.execute("UPDATE turns SET ready = ?1 WHERE state = 'waiting' AND created > ?1", (now,))
+    tx.execute(f"UPDATE turns SET ready = ? WHERE {own} AND state = 'waiting' AND created > ?", (now, owner, now))
     return len(running)
 
 

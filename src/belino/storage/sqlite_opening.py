@@ -12,8 +12,8 @@ from belino.domain.failpoints import failpoint
 from belino.storage.blobs import count_blobs, sync_folder
 from belino.storage.encryption import Keys, load_keys
 from belino.storage.home import Home, lock_folder
+from belino.storage.restore import finish_restore
 from belino.storage.sqlite import SqliteDatabase, as_store_error, connect, primary_code
-from belino.storage.sqlite_restore import finish_restore
 
 _CHANGED_NOTHING = "Nothing was changed."
 _NEW_KEY = """
@@ -36,7 +36,7 @@ async def open_sqlite(home: Home, *, now: datetime, start_empty: bool, new_key: 
         with ExitStack() as opening:
             opening.callback(os.close, lock_folder(home))
             failpoint("start.locked")
-            opening.callback(failpoint, "stop.closed")
+            opening.callback(lambda: failpoint("stop.closed"))
             finish_restore(home)
             refuse_missing_database(home, start_empty=start_empty, now=now)
             connection = opening.enter_context(closing(_make_database(home)))

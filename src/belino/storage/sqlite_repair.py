@@ -11,6 +11,7 @@ from pathlib import Path
 
 import orjson
 
+from belino.domain.audit import Repaired, SalvagedTable
 from belino.domain.errors import StoreError, StoreIncomplete, StoreTooNew
 from belino.domain.outcome import MediaOutcome
 from belino.storage.arrivals import recount
@@ -19,9 +20,9 @@ from belino.storage.database import to_micros
 from belino.storage.home import Home, lock_folder
 from belino.storage.migrations import STEPS
 from belino.storage.outbox import take_up_files
+from belino.storage.restore import finish_restore
 from belino.storage.sqlite import CORRUPTION, SqliteTx, connect, migrate, primary_code, quick_check, why_unreadable
 from belino.storage.sqlite_opening import has_content, old_name, wal_of
-from belino.storage.sqlite_restore import finish_restore
 from belino.storage.sqlite_salvage import DamagedDatabase, SalvagedRow, Tree, Value, open_damaged
 
 HELD = "the database was repaired: it may have been sent before; `belino outbox retry` sends it"
@@ -48,31 +49,6 @@ _REFERENCES = (
     ("parcels", "conversation", "conversations", "id"),
     ("reading_parts", "reading", "readings", "id"),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SalvagedTable:
-    """The result for one table."""
-
-    name: str
-    kept: int
-    lost: int
-    """Rows that were found and could not be kept: unreadable, or parts of a lost row."""
-    bad_pages: int
-    """Pages that could not be read; how many rows they held is unknown."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repaired:
-    """The result of a repair."""
-
-    was_damaged: bool
-    """False if the database is intact; then nothing was changed."""
-    tables: tuple[SalvagedTable, ...] = ()
-    held: int = 0
-    """Answers that wait for a person, because they may have been sent already."""
-    old: Path | None = None
-    """The path of the damaged file."""
 
 
 def repair(home: Home, *, now: datetime) -> Repaired:

@@ -2,7 +2,12 @@
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
+from belino.domain.audit import Repaired
+from belino.domain.errors import ConfigError
 from belino.domain.failpoints import failpoint
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import CacheSize
@@ -20,14 +25,16 @@ from belino.storage.outbox_verbs import OutboxVerbs
 from belino.storage.reading_verbs import ReadingVerbs
 from belino.storage.search_rows import SearchIndex
 from belino.storage.sqlite_opening import open_sqlite
+from belino.storage.sqlite_repair import repair
 
 
-async def open_store(home: Home, *, clock: Clock, start_empty: bool = False, new_key: bool = False) -> "Store":
-    """Open a state folder's store. StoreInUse while another process has it, StoreTooNew if a newer belino wrote it.
+async def open_store(place: Home | str, *, clock: Clock, start_empty: bool = False, new_key: bool = False) -> "Store":
+    """Open the store of a state folder, or of a URL whose scheme names the engine: `sqlite:///path/to/folder`.
 
-    StoreIncomplete if its database or key is missing beside other state, unless the operator chose to `start_empty` or
-    to continue with a `new_key`.
+    StoreInUse while another process has it, StoreTooNew if a newer belino wrote it. StoreIncomplete if its database or
+    key is missing beside other state, unless the operator chose to `start_empty` or to continue with a `new_key`.
     """
+    home = place if isinstance(place, Home) else _home_of(place)
     async with AsyncExitStack() as opened:
         database, keys = await open_sqlite(home, now=clock.now(), start_empty=start_empty, new_key=new_key)
         opened.push_async_callback(database.close)
@@ -39,6 +46,11 @@ async def open_store(home: Home, *, clock: Clock, start_empty: bool = False, new
         folder.sweep(keep={uploads.file_of(folder.temporary, upload_id).name for upload_id in arriving})
         opened.pop_all()
         return Store(database, folder, clock, keys)
+
+
+def repair_store(place: Home | str, *, now: datetime) -> Repaired:
+    """Replace a damaged database by what can be salvaged from it; the old one is kept. StoreInUse while it is open."""
+    return repair(place if isinstance(place, Home) else _home_of(place), now=now)
 
 
 class Store(InboxVerbs, OutboxVerbs, LibraryVerbs, ReadingVerbs, AccessVerbs):
@@ -72,3 +84,10 @@ class Store(InboxVerbs, OutboxVerbs, LibraryVerbs, ReadingVerbs, AccessVerbs):
     async def close(self) -> None:
         """Finish pending writes, then release the state."""
         await self._database.close()
+
+
+def _home_of(url: str) -> Home:
+    parts = urlsplit(url)
+    if parts.scheme != "sqlite" or parts.netloc or not parts.path:
+        raise ConfigError(f"{url} names no store; the only engine is sqlite:///path/to/folder")
+    return Home.at(Path(unquote(parts.path)))

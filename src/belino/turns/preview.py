@@ -73,6 +73,7 @@ async def preview(
         conversation=messages[0].conversation,
         number=session.turns + 1,
         attempt=1,
+        fence=0,
         messages=messages,
         trace=messages[0].trace,
     )

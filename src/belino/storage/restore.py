@@ -1,4 +1,4 @@
-"""Restore a backup and its SQLite database: verified as untrusted input, moved into place when it is complete."""
+"""Restore a backup: verified as untrusted input, moved into place when it is complete."""
 
 import errno
 import hashlib
@@ -7,10 +7,9 @@ import os
 import re
 import secrets
 import shutil
-import sqlite3
 import stat
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,14 +17,14 @@ from typing import Any
 
 from belino.domain.errors import StoreError, StoreFull, StoreTooNew
 from belino.storage import eviction
+from belino.storage.backup import FORMAT, PIECE, Progress, blob_place, key_check
 from belino.storage.backup_place import CONFIGS, DATABASE, KEY, MANIFEST
 from belino.storage.blobs import sync_folder
-from belino.storage.database import to_micros
+from belino.storage.database import Tx, to_micros
 from belino.storage.encryption import KEY_BYTES
 from belino.storage.home import Home, lock_folder
 from belino.storage.migrations import STEPS
-from belino.storage.sqlite import SqliteTx, migrate
-from belino.storage.sqlite_backup import FORMAT, PIECE, Progress, blob_place, key_check
+from belino.storage.sqlite_files import change_database, prepare_database
 
 MANIFEST_BYTES = 1 << 20
 CONFIG_BYTES = 1 << 20
@@ -37,6 +36,7 @@ HELD = "restored from a backup: it may have been sent since; `belino outbox retr
 UNCERTAIN = "restored from a backup that was made while it was sent; it may have arrived"
 
 _HASH = re.compile(r"[0-9a-f]{64}")
+_UPLOAD = re.compile(r"[0-9a-f]{32}")
 _OURS = re.compile(r"(\.restore-|before-restore-)[0-9a-z-]{1,40}")
 # The side files go before the database: an old database without them is intact, but they would corrupt the new one.
 _MOVED = ("belino.db-wal", "belino.db-shm", "belino.db", KEY, "blobs", "media", *CONFIGS)
@@ -187,45 +187,14 @@ def _stage_database(backup: int, staged: Path, manifest: Mapping[str, Any], home
     found = _copy(backup, (told["name"],), staged / "belino.db", most=told["size"])
     if found != told["sha256"]:
         raise StoreError("the database of this backup is damaged: its hash is not the one that was noted")
-    try:
-        with closing(_open(staged / "belino.db")) as connection:
-            examine_database(connection)
-            migrate(connection)
-    except sqlite3.Error as error:
-        raise StoreError(f"the database of this backup cannot be used: {error}") from error
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None)
-    connection.row_factory = sqlite3.Row
-    # An untrusted database may contain triggers and views: none of them may run before its schema is checked.
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA cell_size_check = ON")
-    connection.execute("PRAGMA mmap_size = 0")
-    connection.execute("PRAGMA journal_mode = DELETE")
-    return connection
-
-
-def examine_database(connection: sqlite3.Connection) -> None:
-    """Check that it is intact, and has exactly the tables, indexes and triggers of its belino version."""
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > len(STEPS):
-        raise StoreTooNew(f"the database is of version {version} and this belino knows version {len(STEPS)}")
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as ours:
-        migrate(ours, STEPS[:version])
-        query = "SELECT type, name, tbl_name, sql FROM sqlite_master"
-        wanted = {tuple(row) for row in ours.execute(query)}
-    if version < 1 or {tuple(row) for row in connection.execute(query)} != wanted:
-        raise StoreError("the database of this backup is not one that belino made; nothing was changed")
-    problem = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-    if problem != "ok":
-        raise StoreError(f"the database of this backup is damaged: {problem}")
+    prepare_database(staged / "belino.db")
 
 
 def _stage_blobs(backup: int, staged: Path, now: datetime, progress: Progress) -> dict[str, int]:
     """Stage the blobs, each verified, and reset what a backup must not bring back."""
-    with closing(_open(staged / "belino.db")) as connection:
-        names = dict(map(tuple, connection.execute("SELECT sha256, size FROM blobs LIMIT ?", (BLOBS_AT_MOST + 1,))))
+    with change_database(staged / "belino.db") as tx:
+        rows = tx.execute("SELECT sha256, size FROM blobs LIMIT ?", (BLOBS_AT_MOST + 1,))
+        names = {row["sha256"]: row["size"] for row in rows}
         if len(names) > BLOBS_AT_MOST or not all(_HASH.fullmatch(name) for name in names):
             raise StoreError("the database of this backup names blobs that cannot be; nothing was changed")
         looked_at, total, lost = 0, sum(names.values()), []
@@ -235,9 +204,9 @@ def _stage_blobs(backup: int, staged: Path, now: datetime, progress: Progress) -
             progress(looked_at := looked_at + size, total)
             if not _stage_blob(backup, staged, name, size):
                 lost.append(name)
-        held = _disarm(connection, lost, to_micros(now))
-        (messages,) = connection.execute("SELECT count(*) FROM messages").fetchone()
-        (pairings,) = connection.execute("SELECT count(*) FROM pairings").fetchone()
+        held = _disarm(tx, lost, to_micros(now))
+        (messages,) = tx.execute("SELECT count(*) FROM messages").fetchone()
+        (pairings,) = tx.execute("SELECT count(*) FROM pairings").fetchone()
     (staged / "blobs").mkdir(mode=0o700, exist_ok=True)
     return {
         "messages": messages,
@@ -264,26 +233,22 @@ def _stage_blob(backup: int, staged: Path, name: str, size: int) -> bool:
     return found == name
 
 
-def _disarm(connection: sqlite3.Connection, lost: Sequence[str], now: int) -> int:
+def _disarm(tx: Tx, lost: Sequence[str], now: int) -> int:
     """Revoke all grants, and hold parcels that may have been sent since. Returns how many are held."""
-    connection.execute("BEGIN IMMEDIATE")
-    eviction.lose(SqliteTx(connection), lost, now)
-    connection.execute("DELETE FROM grants")
-    connection.execute("DELETE FROM leases")
+    eviction.lose(tx, lost, now)
+    tx.execute("DELETE FROM grants")
+    tx.execute("DELETE FROM leases")
     # The turns were running when the backup was made: that is not a crash, and none of them is a suspect.
-    connection.execute(
-        "UPDATE turns SET state = 'waiting', attempt = attempt - 1, started = NULL WHERE state = 'running'"
-    )
-    connection.execute("DELETE FROM uploads WHERE sha256 IS NULL OR length(id) <> 32 OR id GLOB '*[^0-9a-f]*'")
-    held = connection.execute(
-        "UPDATE parcels SET state = 'held', reason = ?, changed = ? WHERE state = 'ready'", (HELD, now)
-    ).rowcount
-    held += connection.execute(
+    tx.execute("UPDATE turns SET state = 'waiting', attempt = attempt - 1, started = NULL WHERE state = 'running'")
+    for row in tx.execute("SELECT id, sha256 FROM uploads").fetchall():
+        if row["sha256"] is None or not _UPLOAD.fullmatch(row["id"]):
+            tx.execute("DELETE FROM uploads WHERE id = ?", (row["id"],))
+    held = tx.execute("UPDATE parcels SET state = 'held', reason = ?, changed = ? WHERE state = 'ready'", (HELD, now))
+    uncertain = tx.execute(
         "UPDATE parcels SET state = 'uncertain', reason = ?, changed = ?, doubt = 2 WHERE state = 'sending'",
         (UNCERTAIN, now),
-    ).rowcount
-    connection.execute("COMMIT")
-    return held
+    )
+    return held.rowcount + uncertain.rowcount
 
 
 def _stage_config(backup: int, staged: Path, manifest: Mapping[str, Any], home: Home) -> bool:

@@ -1,28 +1,26 @@
-"""Verify a backup and its SQLite database: read it back and compare it with its manifest."""
+"""Backup check: read a backup back and compare it with its manifest."""
 
 import hashlib
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from belino.domain.errors import StoreError
 from belino.storage.audit import audit_files
+from belino.storage.backup import PIECE, Progress, key_check
 from belino.storage.backup_place import CONFIGS, KEY, absolute
 from belino.storage.encryption import KEY_BYTES
-from belino.storage.sqlite import connect
-from belino.storage.sqlite_backup import PIECE, Progress, key_check
-from belino.storage.sqlite_restore import (
+from belino.storage.restore import (
     CONFIG_BYTES,
     FOLDER_ONLY,
-    examine_database,
     open_plain,
     read_manifest,
     read_plain,
 )
+from belino.storage.sqlite_files import read_database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +71,10 @@ def _read_database(backup: int, database: Path, manifest: Mapping[str, Any]) -> 
     if _hash(backup, (database.name,)) != manifest["database"]["sha256"]:
         return {}, 0, ["the database does not have the hash that was noted, or is missing"]
     try:
-        with closing(connect(database, read_only=True)) as connection:
-            connection.execute("PRAGMA trusted_schema = OFF")
-            examine_database(connection)
-            names = {row[0]: row[1] for row in connection.execute("SELECT sha256, size FROM blobs")}
-            messages = int(connection.execute("SELECT count(*) FROM messages").fetchone()[0])
-    except (StoreError, sqlite3.Error) as error:
+        with read_database(database) as tx:
+            names = {row["sha256"]: row["size"] for row in tx.execute("SELECT sha256, size FROM blobs")}
+            messages = int(tx.execute("SELECT count(*) FROM messages").fetchone()[0])
+    except StoreError as error:
         return {}, 0, [str(error)]
     told = manifest.get("messages")
     return names, messages, [] if told == messages else [f"it has {messages} messages, and {told} were noted"]

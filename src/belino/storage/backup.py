@@ -1,13 +1,11 @@
-"""Backup of a state folder and its SQLite database, while a gateway may run: also its blobs, key and configuration."""
+"""Backup of the state folder, made while a gateway may run: database, blobs, key and configuration."""
 
 import hashlib
 import hmac
 import json
 import os
 import secrets
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +16,7 @@ from belino.domain.failpoints import failpoint
 from belino.storage.backup_place import CONFIGS, DATABASE, KEY, MANIFEST, SCRAP, backup_place
 from belino.storage.blobs import sync_folder
 from belino.storage.home import Home
-from belino.storage.sqlite import connect
+from belino.storage.sqlite_files import copy_database, read_database
 
 FORMAT = 1
 PIECE = 1 << 20
@@ -63,11 +61,8 @@ def back_up(
     """
     if not home.database.is_file():
         raise StoreError(f"there is no state in {home.path} to back up")
-    try:
-        with backup_place(home, folder) as place:
-            return _fill(home, place, now, version, with_key=with_key, progress=progress, earlier=earlier)
-    except sqlite3.Error as error:
-        raise StoreError(f"the database could not be backed up: {error}") from error
+    with backup_place(home, folder) as place:
+        return _fill(home, place, now, version, with_key=with_key, progress=progress, earlier=earlier)
 
 
 def _fill(
@@ -117,14 +112,7 @@ def _copy_database(home: Home, folder: Path) -> tuple[str, int]:
     scrap = folder / f"{SCRAP}{secrets.token_hex(8)}"
     os.close(os.open(scrap, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     try:
-        with closing(connect(home.database, read_only=True)) as source, closing(sqlite3.connect(scrap)) as target:
-            source.backup(target)  # in one step: does not block writers, and is not restarted by them
-            target.execute("PRAGMA journal_mode = DELETE")
-            target.execute("VACUUM")  # free pages still contain deleted content
-            schema: int = target.execute("PRAGMA user_version").fetchone()[0]
-            found = target.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
-            raise StoreError(f"the database is damaged and was not backed up: {found}")
+        schema = copy_database(home.database, scrap)
         name = f"belino-{hash_of(scrap)[:16]}.db"
         scrap.rename(folder / name)
     finally:
@@ -134,9 +122,9 @@ def _copy_database(home: Home, folder: Path) -> tuple[str, int]:
 
 def _listed(database: Path) -> tuple[dict[str, int], int]:
     """Every blob in the copy, with its size, and the number of messages."""
-    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
-        names = dict(connection.execute("SELECT sha256, size FROM blobs ORDER BY sha256").fetchall())
-        messages = connection.execute("SELECT count(*) FROM messages").fetchone()[0]
+    with read_database(database) as tx:
+        names = {row["sha256"]: row["size"] for row in tx.execute("SELECT sha256, size FROM blobs ORDER BY sha256")}
+        messages = int(tx.execute("SELECT count(*) FROM messages").fetchone()[0])
     return names, messages
 
 

@@ -19,9 +19,9 @@ from belino.domain.message import ConversationKey, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.reply import Parcel, ParcelState
 from belino.domain.stored import ClaimedTurn, GrantKind, Verdict
+from belino.storage.backup import BackedUp, back_up, hash_of
 from belino.storage.home import Home
-from belino.storage.sqlite_backup import BackedUp, back_up, hash_of
-from belino.storage.sqlite_restore import Restored, restore
+from belino.storage.restore import Restored, restore
 from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
 from storage.pieces import chunks
@@ -242,7 +242,7 @@ async def test_a_turn_that_ran_while_the_backup_was_made_is_no_suspect_of_a_cras
     restored(tmp_path / "new", tmp_path / "backup")
     other = await open_store(Home.at(tmp_path / "new"), clock=clock)
     try:
-        assert await other.recover(clock.now()) == 0
+        assert await other.recover(begun=clock.now()) == 0
         turn = await other.claim_turn(MAIN, clock.now())
         assert isinstance(turn, ClaimedTurn)
         assert (turn.attempt, turn.suspect, turn.interruptions) == (1, False, 0)
