@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from agents.claude_room import KEY, REF, Box, picture
-from belino.agents.claude import Agent, Config, child, hosts
+from belino.agents.claude import Agent, Config, Replay, child, hosts
 from belino.agents.claude.child import INHERITED, Child, command, environment, leash
-from belino.agents.claude.failures import blamed, blames_a_picture, failure, why_refused
-from belino.agents.claude.replay import Replay
+from belino.agents.claude.listen import blamed, blames_a_picture, failure, why_refused
 from belino.agents.claude.session import Mark, own_folder
 from belino.agents.claude.wire import CUT, RESULT_CHARS, message_content, tool_content
 from belino.config import from_table

@@ -1,22 +1,22 @@
 """Claude, through the Claude Agent SDK: one process per live conversation, ended when idle, resumed by id."""
 
 import asyncio
+import json
 import logging
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from belino.agents.claude.check import check_api
 from belino.agents.claude.child import CLOSING_SECONDS, find_cli
-from belino.agents.claude.config import SETUP, Config, hosts
-from belino.agents.claude.failures import PicturesRefused, SessionLost
-from belino.agents.claude.replay import Replay
+from belino.agents.claude.config import SETUP, Config, check_api, hosts
+from belino.agents.claude.listen import PicturesRefused, SessionLost
 from belino.agents.claude.session import CliSession, Mark
 from belino.domain.errors import MemoryLost
+from belino.domain.media import Block
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Finding
-from belino.domain.turn import Final, Refused, ReplyPart, ToolNote, Turn
+from belino.domain.turn import Final, Refused, ReplyPart, Toolbox, ToolNote, ToolSpec, Turn
 
 __all__ = ["SETUP", "Agent", "Config", "hosts"]
 
@@ -133,3 +133,29 @@ class Agent:
     async def _see_off(self) -> None:
         while self._ended:
             await self._ended.pop().close()
+
+
+class Replay:
+    """A turn's toolbox. After `again`, the same calls get the same answers, pictures included, and run nothing."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+        self._told = defaultdict[str, list[tuple[Block, ...]]](list)
+        self._replayed: dict[str, list[tuple[Block, ...]]] = {}
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return self._toolbox.specs
+
+    def again(self) -> None:
+        """Start the turn again."""
+        self._replayed = {call: list(answers) for call, answers in self._told.items()}
+
+    async def call(self, name: str, arguments: Mapping[str, object]) -> tuple[Block, ...]:
+        """Run a tool, or return its first answer."""
+        call = json.dumps([name, arguments], sort_keys=True, default=str)
+        if self._replayed.get(call):
+            return self._replayed[call].pop(0)
+        blocks = await self._toolbox.call(name, arguments)
+        self._told[call].append(blocks)
+        return blocks

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from belino.agents.claude.child import Child, command, environment
 from belino.agents.claude.config import Config
-from belino.agents.claude.failures import SessionLost
-from belino.agents.claude.listen import CliListener
+from belino.agents.claude.listen import CliListener, SessionLost
 from belino.agents.claude.wire import RESULT_CHARS, SERVER, message_content, tool_content
 from belino.domain.errors import AgentError, ToolError
 from belino.domain.media import Block, ImageBlock, TextBlock

@@ -6,9 +6,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Literal
 
-from belino.agents.llm.check import check_model
 from belino.agents.llm.exchange import Exchange
-from belino.agents.llm.providers import Chosen, Opened, choose, open_model, require_packages
+from belino.agents.llm.providers import Chosen, Opened, check_model, choose, open_model, require_packages
 from belino.domain.errors import ConfigError
 from belino.domain.outcome import Finding
 from belino.domain.ports import Question
