@@ -44,7 +44,7 @@ ONLY_IN = {
     "socket": {"net", "web/server.py", "testing", *SANDBOX},
     "http.client": {"cli/client.py", "testing", "bench"},
     "urllib.request": {"testing", "bench"},
-    "httpx2": {"net/sdk.py"},
+    "httpx2": {"net/client.py"},
     **{foreign: set() for foreign in ("httpx", "httpcore", "requests", "urllib3", "pycurl", "ftplib")},
     "PIL": {*DECODING, "bench", "testing"},
     "pillow_heif": DECODING,

@@ -1,10 +1,14 @@
-"""The HTTP client of an adapter: one per account, with time limits; it never names a URL in errors or logs."""
+"""HTTP clients, with time limits and no proxies: an adapter's, one per account, and the one that model SDKs are given.
+
+No URL is named in an error or a log.
+"""
 
 import asyncio
 import json as json_format
 import socket
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -24,6 +28,8 @@ from belino.net.pace import retry_after
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
+    from httpx2 import AsyncClient as AsyncClient  # for callers that receive one
+    from httpx2 import Request, Response
 
 MOST_REDIRECTS = 3
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -40,6 +46,13 @@ STILL_WANTED = 4000
 
 # The wait after a 429 without Retry-After.
 DEFAULT_RETRY_AFTER = 5.0
+
+SDK_CONNECT_SECONDS = 10.0
+# A reasoning model may be silent for minutes; the gateway limits the length of a turn.
+SDK_SILENCE_SECONDS = 300.0
+
+_OPENING: "ContextVar[list[Response]]" = ContextVar("opening")
+"""Collects the answers of a running request."""
 
 
 def error_for(status: int, headers: Mapping[str, str], *, now: datetime | None = None) -> AdapterError | None:
@@ -272,3 +285,54 @@ def _was_refused(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, ConnectRefusal):
         error = error.__cause__
     return error is not None
+
+
+def open_sdk_client() -> "AsyncClient":
+    """A client for an SDK that accepts one; ImportError without an extra that needs it."""
+    import httpx2
+
+    # The environment is ignored: no proxy that would see every word, and no .netrc.
+    return httpx2.AsyncClient(
+        trust_env=False,
+        follow_redirects=False,
+        timeout=httpx2.Timeout(SDK_SILENCE_SECONDS, connect=SDK_CONNECT_SECONDS),
+        event_hooks={"request": [_say_one_name], "response": [_note, _refuse_sdk_redirect]},
+    )
+
+
+class SdkAnswers:
+    """The HTTP answers to one request of an SDK. Not every SDK closes them when reading stops early."""
+
+    def __init__(self) -> None:
+        self._open: list[Response] = []
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Collect answers inside the block."""
+        token = _OPENING.set(self._open)
+        try:
+            yield
+        finally:
+            _OPENING.reset(token)
+
+    async def close(self) -> None:
+        for answer in self._open:
+            await answer.aclose()
+
+
+async def _refuse_sdk_redirect(answer: "Response") -> None:
+    # SDKs request redirects per call, whatever the client says; the key and every word would be sent along.
+    if answer.is_redirect:
+        import httpx2
+
+        raise httpx2.RemoteProtocolError("redirects are not followed", request=answer.request)
+
+
+async def _note(answer: "Response") -> None:
+    if (noting := _OPENING.get(None)) is not None:
+        noting.append(answer)
+
+
+async def _say_one_name(request: "Request") -> None:
+    # Google's SDK sends this header twice, which strict servers refuse.
+    request.headers["User-Agent"] = "belino"

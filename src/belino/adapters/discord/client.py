@@ -12,11 +12,10 @@ from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unaut
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.domain.reply import SLOWEST_BYTES_A_SECOND
 from belino.net.client import DEFAULT_RETRY_AFTER, error_for
-from belino.net.form import Form, as_upload_errors
 from belino.net.json_fields import NOTHING, Raw, as_table, line, measure, table, whole
 from belino.net.pace import LONGEST_WAIT, header, retry_after
 from belino.net.redact import Secret, redact
-from belino.net.rest import RateLimits
+from belino.net.rest import Form, RateLimits, as_upload_errors
 
 CALL_SECONDS = 30.0
 # Answers to interactions do not count for the global limit: the sender of a command waits three seconds.

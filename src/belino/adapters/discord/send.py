@@ -12,8 +12,8 @@ from belino.domain.errors import AdapterError, NothingToEdit, Undeliverable
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
-from belino.net.form import Form
 from belino.net.json_fields import Raw, as_table, count, iso_time, tables, words
+from belino.net.rest import Form
 
 MESSAGES = "/channels/{}/messages"
 MESSAGE = "/channels/{}/messages/{}"

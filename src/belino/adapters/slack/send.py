@@ -12,8 +12,8 @@ from belino.domain.errors import AdapterError, NothingToEdit, Undeliverable
 from belino.domain.limits import Markup
 from belino.domain.message import ConversationKey
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
-from belino.net.form import FileBody, as_upload_errors
 from belino.net.json_fields import Raw, as_table, table, tables, words
+from belino.net.rest import FileBody, as_upload_errors
 
 KEY_EVENT = "belino_parcel"
 """The type of the metadata that carries a parcel's key; it is not visible."""

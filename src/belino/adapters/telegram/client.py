@@ -22,11 +22,10 @@ from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unans
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.domain.reply import SLOWEST_BYTES_A_SECOND
 from belino.net.client import error_for
-from belino.net.form import Form, as_upload_errors
 from belino.net.json_fields import Raw, from_json, line, real, table, whole
 from belino.net.pace import LONGEST_WAIT, header, http_date
 from belino.net.redact import Secret, redact
-from belino.net.rest import RateLimits
+from belino.net.rest import Form, RateLimits, as_upload_errors
 
 CALL_SECONDS = 30.0
 # A hundred updates of maximum length are about 4 MB.

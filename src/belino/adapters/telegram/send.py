@@ -20,8 +20,8 @@ from belino.domain.errors import NothingToEdit, Unanswered, Undeliverable
 from belino.domain.limits import Markup, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
-from belino.net.form import Form
 from belino.net.json_fields import Raw, as_table, count, has, number_id, unix_time, whole, words
+from belino.net.rest import Form
 
 METHODS = {
     SendAs.PHOTO: "sendPhoto",

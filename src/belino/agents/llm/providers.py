@@ -11,9 +11,8 @@ from urllib.parse import quote
 
 from belino.domain.errors import AdapterError, ConfigError, MediaTooLarge
 from belino.domain.outcome import Finding
-from belino.net.client import Client
+from belino.net.client import Client, SdkAnswers, open_sdk_client
 from belino.net.guard import parse_url
-from belino.net.sdk import Answers, open_sdk_client
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic_ai.profiles import ModelProfile
     from pydantic_ai.settings import ModelSettings
 
-    from belino.net.sdk import AsyncClient
+    from belino.net.client import AsyncClient
 
 ProviderName = Literal["openai", "anthropic", "google", "groq", "ollama"]
 Wire = Literal["messages", "chat", "responses", "gemini"]
@@ -159,7 +158,7 @@ class Opened:
         self, messages: "list[ModelMessage]", settings: "ModelSettings", parameters: "ModelRequestParameters"
     ) -> "AsyncIterator[StreamedResponse]":
         """One request. An early exit closes its connection, which not every SDK does."""
-        answers = Answers()
+        answers = SdkAnswers()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(answers.close)
             with answers.noted():
