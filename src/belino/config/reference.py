@@ -1,12 +1,18 @@
 """Reference of every key: the documentation, the file that `belino config init` writes, and the values in force."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from typing import Any, get_type_hints
+from enum import Enum
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from belino import registry
 from belino.config.tables import SECTIONS, AccessConfig, AgentConfig, ChannelAccess, Config
-from belino.config.words import UNSET, in_words, shown
+from belino.net.redact import Secret
+
+UNSET = "unset"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,3 +108,34 @@ def _keys(kind: type[Any], path: str) -> list[Key]:
         for f in fields(kind)
         if f.name not in ("options", "places")
     ]
+
+
+def default_of(f: Any) -> str:
+    return f"; the default is {shown(f.default)}" if f.default is not MISSING else ""
+
+
+def shown(value: object) -> str:
+    if value is None:
+        return UNSET
+    if isinstance(value, tuple):
+        return "[" + ", ".join(shown(inner) for inner in value) + "]"
+    return json.dumps(value) if isinstance(value, bool | int | float) else json.dumps(str(value), ensure_ascii=False)
+
+
+def is_union(hint: object) -> bool:
+    return get_origin(hint) in (Union, UnionType)
+
+
+def in_words(hint: Any) -> str:
+    plain = {int: "integer", float: "number", str: "string", bool: "boolean", Path: "path", Secret: "secret"}
+    if hint in plain:
+        return plain[hint]
+    if is_union(hint):
+        return " or ".join(in_words(inner) for inner in get_args(hint) if inner is not NoneType)
+    if get_origin(hint) is Literal:
+        return "one of " + ", ".join(json.dumps(choice) for choice in get_args(hint))
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return "one of " + ", ".join(json.dumps(str(choice.value)) for choice in hint)
+    if get_origin(hint) is tuple:
+        return f"list of {in_words(get_args(hint)[0])}s"
+    return "table"

@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
+from belino.config.reference import default_of, is_union
 from belino.config.secrets import SECRETS, read_secret
-from belino.config.words import default_of, is_union
 from belino.domain.errors import ConfigError
 from belino.net.redact import Secret
 
