@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from belino.bench import context
-from belino.bench._talk import talks
+from belino.bench.context import talks
 
 
 @pytest.fixture

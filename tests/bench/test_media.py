@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from belino.bench import media
-from belino.bench._gallery import gallery
+from belino.bench.media import gallery
 
 pytestmark = pytest.mark.slow
 
