@@ -12,7 +12,7 @@ import pytest
 from adapters.desk import until
 from adapters.discord_desk import Bot, place
 from belino.adapters.discord.capabilities import FORM_BYTES
-from belino.adapters.discord.errors import DiscordRefused
+from belino.adapters.discord.client import DiscordRefused
 from belino.adapters.discord.send import nonce_of
 from belino.domain.errors import (
     AdapterError,

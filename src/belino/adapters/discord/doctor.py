@@ -3,8 +3,7 @@
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from belino.adapters.discord.authors import CATEGORY, as_identity, identity, read_channel
-from belino.adapters.discord.client import DiscordClient
-from belino.adapters.discord.errors import DiscordRefused
+from belino.adapters.discord.client import DiscordClient, DiscordRefused
 from belino.domain.errors import AdapterError
 from belino.domain.outcome import Finding
 from belino.net.json_fields import Raw, as_table, as_tables, count, line, table, words

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import timedelta
 
 from belino.adapters.discord.authors import FORUMS, DiscordChannel, as_identity, first_at, identity
-from belino.adapters.discord.client import DiscordClient
-from belino.adapters.discord.errors import UNKNOWN_CHANNEL, UNKNOWN_MESSAGE, DiscordRefused
+from belino.adapters.discord.client import UNKNOWN_CHANNEL, UNKNOWN_MESSAGE, DiscordClient, DiscordRefused
 from belino.adapters.discord.parse import DiscordParseContext, parse_message
 from belino.adapters.discord.send import MESSAGE, MESSAGES, channel_of, nonce_of
 from belino.adapters.discord.socket import GatewaySession

@@ -9,8 +9,7 @@ from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from belino.adapters.discord.authors import as_identity, identity
-from belino.adapters.discord.client import DiscordClient
-from belino.adapters.discord.errors import DiscordRefused
+from belino.adapters.discord.client import DiscordClient, DiscordRefused
 from belino.domain.errors import AddressRefused, MediaExpired, MediaTooLarge
 from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import SourceMessage

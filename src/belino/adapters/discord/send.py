@@ -6,8 +6,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from belino.adapters.discord.authors import as_identity, identity
-from belino.adapters.discord.client import DiscordClient
-from belino.adapters.discord.errors import DiscordRefused, has_nothing_to_edit, refusal, refuses_reply, refuses_voice
+from belino.adapters.discord.client import (
+    DiscordClient,
+    DiscordRefused,
+    has_nothing_to_edit,
+    refusal,
+    refuses_reply,
+    refuses_voice,
+)
 from belino.domain.errors import AdapterError, NothingToEdit, Undeliverable
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey

@@ -12,9 +12,8 @@ from urllib.parse import quote, urlsplit
 
 from belino.adapters.telegram.authors import PLATFORM, TelegramBot
 from belino.adapters.telegram.capabilities import LIMITS, WORKS, local_limits
-from belino.adapters.telegram.client import SendPacing, TelegramClient
+from belino.adapters.telegram.client import OverlongAnswer, PollConflict, SendPacing, TelegramClient, TelegramRefused
 from belino.adapters.telegram.doctor import check_bot
-from belino.adapters.telegram.errors import OverlongAnswer, PollConflict, TelegramRefused
 from belino.adapters.telegram.media import FETCH_BYTES, TelegramDownload
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
 from belino.adapters.telegram.send import TYPING, UPLOADS, edit, send, show_action

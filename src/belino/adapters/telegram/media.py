@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from belino.adapters.telegram.client import TelegramClient
-from belino.adapters.telegram.errors import TelegramRefused
+from belino.adapters.telegram.client import TelegramClient, TelegramRefused
 from belino.domain.errors import AdapterError, MediaError, MediaExpired, MediaTooLarge
 from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import SourceMessage

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from belino.adapters.telegram.authors import DIRECT_TOPIC
-from belino.adapters.telegram.client import TelegramClient
-from belino.adapters.telegram.errors import (
+from belino.adapters.telegram.client import (
     NoSuchPage,
     NotFound,
+    TelegramClient,
     TelegramRefused,
     has_nothing_to_edit,
     is_unchanged,
