@@ -29,7 +29,7 @@ from belino.net.clock import SystemClock
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.testing import MemoryAdapter, ScriptedAgent
-from belino.testing.agent import ToolCall
+from belino.testing.fakes import ToolCall
 from belino.testing.memory import Config as MemoryConfig
 from belino.testing.memory import MemoryPlatform
 

@@ -1,11 +1,10 @@
 """Test kit for authors of adapters and agents: contract, clock, context, files, fake platforms, a real gateway."""
 
-from belino.testing.adapter_context import FakeContext
-from belino.testing.agent import ScriptedAgent, ScriptLine, ToolCall
 from belino.testing.clock import START, FakeClock, settle
 from belino.testing.contract import Trial, check_adapter, check_cassette
 from belino.testing.discord import DiscordServer
 from belino.testing.discord.request import DiscordPace
+from belino.testing.fakes import FakeContext, ScriptedAgent, ScriptLine, ToolCall
 from belino.testing.file_server import FakeUpload
 from belino.testing.files import make_gif, make_jpeg, make_pdf, make_png, make_wav, make_webp
 from belino.testing.memory import (
