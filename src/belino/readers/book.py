@@ -7,9 +7,8 @@ from xml.etree.ElementTree import Element
 
 from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.readers import html
-from belino.readers.package import ZipArchive
+from belino.readers.package import ZipArchive, local, tree
 from belino.readers.parts import HIDDEN_NOTE, CannotRead, Parts, ReadOptions, one_line
-from belino.readers.xml import local, tree
 
 CHAPTERS_AT_MOST = 2_000
 _CONTAINER = "META-INF/container.xml"

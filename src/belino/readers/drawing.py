@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from xml.etree.ElementTree import Element
 
-from belino.readers.package import Relationship
+from belino.readers.package import Relationship, find, local, named, value
 from belino.readers.parts import one_line, table
-from belino.readers.xml import find, local, named, value
 
 TINY_HUNDREDTHS = 200
 POINTS_AT_MOST = 2_000

@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 
 from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.readers.number_format import numeral
-from belino.readers.package import ZipArchive
+from belino.readers.package import ZipArchive, children, find, local, named, tree, value
 from belino.readers.parts import (
     DELETED_NOTE,
     HIDDEN_NOTE,
@@ -26,7 +26,6 @@ from belino.readers.parts import (
 )
 from belino.readers.sheets import Grid
 from belino.readers.slides import HIDDEN_SLIDE
-from belino.readers.xml import children, find, local, named, tree, value
 
 REPEATS_AT_MOST = 1_000
 SPACES_AT_MOST = 200

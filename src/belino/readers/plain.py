@@ -13,8 +13,8 @@ from xml.etree.ElementTree import Element
 
 from belino.domain.document import DocumentText, DocumentUnit
 from belino.readers import charset, html
+from belino.readers.package import local, tree
 from belino.readers.parts import PART_CHARS, CannotRead, Parts, ReadOptions, cut_document, one_line, table
-from belino.readers.xml import local, tree
 
 TABLES = frozenset({"text/csv", "text/tab-separated-values"})
 CHUNK_BYTES = 1024 * 1024

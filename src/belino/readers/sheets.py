@@ -10,9 +10,8 @@ from xml.etree.ElementTree import Element
 from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.readers import drawing
 from belino.readers.number_format import GENERAL, NumberFormat, format_of, seen
-from belino.readers.package import Package, Relationship
+from belino.readers.package import Package, Relationship, children, find, inside, local, named, value
 from belino.readers.parts import HIDDEN_NOTE, CannotRead, Parts, ReadOptions, hidden, one_line, table
-from belino.readers.xml import children, find, inside, local, named, value
 
 HIDDEN_SHEET = "(hidden sheet)"
 HIDDEN_ROW = "(hidden row)"

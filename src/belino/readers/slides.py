@@ -8,9 +8,8 @@ from xml.etree.ElementTree import Element
 
 from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.readers import drawing
-from belino.readers.package import Package, Relationship
+from belino.readers.package import Package, Relationship, find, local, named, tree, value
 from belino.readers.parts import HIDDEN_NOTE, CannotRead, Parts, ReadOptions, hidden, one_line
-from belino.readers.xml import find, local, named, tree, value
 
 SLIDES_AT_MOST = 2_000
 HIDDEN_SLIDE = "(hidden slide)"

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 from belino.domain.document import DocumentText, DocumentUnit
 from belino.readers import drawing, html, mail
-from belino.readers.package import Package, Relationship
+from belino.readers.package import Package, Relationship, children, find, local, named, value
 from belino.readers.parts import (
     HIDDEN_NOTE,
     PLAIN_STYLE,
@@ -23,7 +23,6 @@ from belino.readers.parts import (
     one_line,
     table,
 )
-from belino.readers.xml import children, find, local, named, value
 
 _CONTAINERS = frozenset({
     "sdt", "sdtContent", "smartTag", "customXml", "ins", "moveTo", "txbxContent", "AlternateContent", "Choice", "tc",
