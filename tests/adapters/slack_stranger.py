@@ -17,7 +17,7 @@ from belino.net.client import Client
 from belino.net.clock import SystemClock
 from belino.net.redact import Secret
 from belino.testing import FakeContext
-from belino.testing.loopback import Loopback
+from belino.testing.platform_server import Loopback
 
 LIMIT = 60.0
 BOT_TOKEN = "xoxb-1-2-secret"

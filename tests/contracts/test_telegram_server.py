@@ -10,7 +10,7 @@ from aiohttp import web
 
 from belino.testing import FakeClock, FakeUpload, TelegramPace, TelegramServer, make_jpeg, make_pdf, make_webp, settle
 from belino.testing.faults import CannedAnswer, Changed, Endless, Hang, NoLength, Reset, Trickle, Truncate, WrongLength
-from belino.testing.loopback import Loopback
+from belino.testing.platform_server import Loopback
 
 Told = dict[str, Any]
 LIMIT = 60.0

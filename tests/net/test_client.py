@@ -22,7 +22,7 @@ from belino.domain.errors import (
 from belino.net.client import DEFAULT_RETRY_AFTER, Client, error_for
 from belino.net.guard import Guard
 from belino.testing.chaos import ChaosRequest, chaos
-from belino.testing.loopback import Loopback
+from belino.testing.platform_server import Loopback
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 CANARY = "canary-in-the-path"

@@ -25,7 +25,7 @@ from belino.net.guard import Guard
 from belino.net.stream import range_headers, resumed
 from belino.testing import FakeClock
 from belino.testing.chaos import Act, chaos, ranges, says, stalls, whole
-from belino.testing.loopback import Loopback
+from belino.testing.platform_server import Loopback
 
 BODY = bytes(range(256)) * (3 * WORTH // 256) + b"the end"
 PATIENCE_SECONDS = 60.0

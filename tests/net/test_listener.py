@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 from aiohttp import ClientSession, web
 
-from belino.testing.loopback import HOST, Loopback
+from belino.testing.platform_server import HOST, Loopback
 
 
 def application() -> web.Application:

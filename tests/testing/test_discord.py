@@ -13,9 +13,9 @@ from aiohttp import ClientError
 
 from belino.testing import FakeClock, FakeUpload, make_jpeg, make_png
 from belino.testing.discord import DiscordServer
-from belino.testing.discord.files import LINK_SECONDS
 from belino.testing.discord.request import CDN, DiscordPace, cloudflare_ban, refusal, slow_down
 from belino.testing.discord.sends import NONCE_SECONDS
+from belino.testing.discord.shapes import LINK_SECONDS
 from belino.testing.faults import Reset, Truncate
 from testing.discord_listener import AGENT, Curl, Listener, aimed_at, listening
 

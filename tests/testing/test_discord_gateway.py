@@ -10,7 +10,7 @@ import pytest
 
 from belino.testing import FakeClock
 from belino.testing.discord import DiscordServer
-from belino.testing.discord.sessions import SESSION_SECONDS
+from belino.testing.discord.gateway import SESSION_SECONDS
 from belino.testing.discord.shapes import ChannelType
 from testing.discord_listener import LIMIT, Curl, Listener, aimed_at, listening
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 from aiohttp import web
 from slack_sdk.signature import SignatureVerifier
 
-from belino.testing.loopback import Loopback
+from belino.testing.platform_server import Loopback
 from belino.testing.slack import SlackServer
 from testing.slack_app import clock_of, until
 

@@ -1,7 +1,8 @@
-"""Platform server: what the fake platforms share — a listener, faults, rate limits, a record of calls and bytes."""
+"""Platform server: what the fake platforms share: a loopback listener, faults, rate limits, a record of calls."""
 
 import asyncio
 import math
+import socket
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict, deque
 from collections.abc import Hashable
@@ -11,12 +12,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from belino.domain.ports import Clock
+from belino.net.listener import stop_accepting
 from belino.testing.faults import CannedAnswer, Fault, Faults, Hang, Reset, Stall
 from belino.testing.file_server import HostedFile, cut, serve_file
-from belino.testing.loopback import Loopback
 
 if TYPE_CHECKING:
     from aiohttp import web
+
+HOST = "127.0.0.1"
+CLOSING_SECONDS = 1.0
 
 Json = dict[str, Any]
 
@@ -24,6 +28,49 @@ LONGEST_SECONDS = 600.0
 """The longest window that a platform documents: Discord's ban for invalid requests."""
 KEPT_CALLS = 1000
 CallT = TypeVar("CallT")
+
+
+class Loopback:
+    """Serves an application between `start` and `stop`, with addresses in that time only."""
+
+    def __init__(self, app: "web.Application", *, ports: int = 1, cancels_handlers: bool = False) -> None:
+        """`cancels_handlers`: a handler is cancelled when its client disconnects."""
+        from aiohttp import web
+
+        self._runner = web.AppRunner(
+            app, access_log=None, shutdown_timeout=CLOSING_SECONDS, handler_cancellation=cancels_handlers
+        )
+        self._ports = ports
+        self._listeners: list[socket.socket] = []
+
+    @property
+    def urls(self) -> list[str]:
+        """`http://127.0.0.1:PORT` for each port."""
+        return [f"http://{HOST}:{listener.getsockname()[1]}" for listener in self._listeners]
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Listen."""
+        from aiohttp import web
+
+        await self._runner.setup()
+        for _ in range(self._ports):
+            self._listeners.append(socket.create_server((HOST, 0)))
+            await web.SockSite(self._runner, self._listeners[-1]).start()
+
+    async def stop(self) -> None:
+        """Close every connection, including one that is being accepted."""
+        await stop_accepting(*self._listeners)
+        await self._runner.cleanup()
+        self._listeners.clear()
 
 
 class PlatformServer(ABC, Generic[CallT]):

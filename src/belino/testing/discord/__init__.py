@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 from belino.domain.ports import Clock
 from belino.net.clock import SystemClock
 from belino.testing.discord.calls import DiscordCalls
-from belino.testing.discord.gateway import HEARTBEAT_SECONDS, INVALID, RECONNECT, DiscordGateway
+from belino.testing.discord.gateway import (
+    HEARTBEAT_SECONDS,
+    INVALID,
+    MEMBERS,
+    MESSAGE_CONTENT,
+    PRESENCES,
+    RECONNECT,
+    DiscordGateway,
+    DiscordSession,
+)
 from belino.testing.discord.request import (
     CDN,
     GONE,
@@ -24,7 +33,6 @@ from belino.testing.discord.request import (
     limited,
     read_body,
 )
-from belino.testing.discord.sessions import MEMBERS, MESSAGE_CONTENT, PRESENCES, DiscordSession
 from belino.testing.discord.shapes import Json
 from belino.testing.discord.world import DiscordWorld
 from belino.testing.faults import CannedAnswer, Reset, Stall

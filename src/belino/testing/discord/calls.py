@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Sequence
 
+from belino.testing.discord.gateway import MEMBERS, MESSAGE_CONTENT, PRESENCES
 from belino.testing.discord.request import GONE, Answered, DiscordCall, DiscordRefusal, invalid
 from belino.testing.discord.sends import DiscordSends, Interactions
-from belino.testing.discord.sessions import MEMBERS, MESSAGE_CONTENT, PRESENCES
 from belino.testing.discord.shapes import (
     PERMISSIONS,
     THREADS,

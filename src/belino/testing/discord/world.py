@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from belino.domain.ports import Clock
-from belino.testing.discord.files import STICKER_ENDINGS, Cdn, voice_fields
-from belino.testing.discord.sessions import DiscordSession, DiscordSessions
+from belino.testing.discord.gateway import DiscordSession, DiscordSessions
 from belino.testing.discord.shapes import (
     PERMISSIONS,
     SNAPSHOT_FIELDS,
+    STICKER_ENDINGS,
     THREADS,
+    Cdn,
     ChannelType,
     DiscordMessageFlag,
     Json,
@@ -29,6 +30,7 @@ from belino.testing.discord.shapes import (
     thread_shape,
     time_of,
     user_shape,
+    voice_fields,
 )
 from belino.testing.file_server import FakeUpload, upload_of
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from belino.testing.loopback import Loopback
+from belino.testing.platform_server import Loopback
 
 if TYPE_CHECKING:
     from aiohttp import web
