@@ -242,7 +242,7 @@ class Liar(MemoryAdapter):
     ) -> Sequence[Message]:
         if channel == OTHER:
             raise KeyError("a bug")
-        return [Message(conversation=OTHER, id="x", author=ANA, sent=self._desk.clock.now(), text="foreign")]
+        return [Message(conversation=OTHER, id="x", author=ANA, sent=self._context.clock.now(), text="foreign")]
 
 
 async def test_what_belongs_to_another_channel_is_not_kept_and_a_broken_adapter_is_no_more_than_a_note(

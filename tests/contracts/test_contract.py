@@ -220,7 +220,7 @@ class Deaf(MemoryAdapter):
         try:
             return await super().send(parcel)
         except AdapterError as error:
-            return Receipt(message_id=str(error), sent=self._desk.clock.now())
+            return Receipt(message_id=str(error), sent=self._context.clock.now())
 
 
 class Blind(MemoryAdapter):

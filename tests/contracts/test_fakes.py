@@ -167,6 +167,6 @@ async def test_a_scripted_agent_raises_what_it_is_told_to() -> None:
             pass
 
 
-async def test_a_desk_without_http_says_how_to_get_some() -> None:
+async def test_a_context_without_http_says_how_to_get_some() -> None:
     with pytest.raises(AssertionError, match=r"FakeContext\(http=…\)"):
         _ = FakeContext().http

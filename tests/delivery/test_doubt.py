@@ -146,7 +146,7 @@ class Strict(MemoryAdapter):
     early: ClassVar[list[str]] = []
 
     async def send(self, parcel: Parcel) -> Receipt:
-        channel, now = parcel.conversation.channel, self._desk.clock.monotonic()
+        channel, now = parcel.conversation.channel, self._context.clock.monotonic()
         if channel not in self.allowed:
             self.allowed[channel] = now + self.waits[channel]
             raise RateLimited("too fast", retry_after=self.waits[channel])

@@ -60,7 +60,7 @@ class Wire(MemoryAdapter):
             raise self.refusals.popleft()
         if parcel.key not in {before.key for before in self.seen}:
             self.seen.append(parcel)
-        return Receipt(message_id=f"sent-{parcel.key}", sent=self._desk.clock.now())
+        return Receipt(message_id=f"sent-{parcel.key}", sent=self._context.clock.now())
 
     def texts(self, channel: str | None = None) -> list[str]:
         """What people on the platform see, in order."""

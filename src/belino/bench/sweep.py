@@ -88,7 +88,7 @@ def _rows(seen: _Measured, refs: int, blobs: int) -> list[Row]:
         ),
         Row(metric="ms it is late at most", ours=max(seen.delays) * 1_000),
         Row(
-            metric=f"ms from a message to its answer, median of {len(seen.busy)} meanwhile",
+            metric=f"ms from a message to its answer, median of {len(seen.busy)} during the sweep",
             ours=busy,
             beside_name="at rest",
             beside=resting,

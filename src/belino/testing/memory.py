@@ -146,9 +146,9 @@ class MemoryAdapter:
     platform: ClassVar[str] = "memory"
     limits = Limits(text_chars=4096, once=Once.KEY)
 
-    def __init__(self, config: Config, desk: AdapterContext) -> None:
+    def __init__(self, config: Config, context: AdapterContext) -> None:
         self._far_side = config.far_side
-        self._desk = desk
+        self._context = context
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
         """Listen until cancelled, from the cursor on."""
@@ -156,14 +156,14 @@ class MemoryAdapter:
         while True:
             update = await self._far_side.next_update(position)
             position += 1
-            for arrival in parse(update, account=self._desk.account):
+            for arrival in parse(update, account=self._context.account):
                 await accept(arrival, cursor=str(position))
             self._far_side.acknowledge(position)
 
     async def send(self, parcel: Parcel) -> Receipt:
         """One call; the platform deduplicates by our key."""
         status, headers = self._far_side.answer()
-        error = error_for(status, headers, now=self._desk.clock.now())
+        error = error_for(status, headers, now=self._context.clock.now())
         if error is not None:
             raise error
         loss = self._far_side.losses.pop(0) if self._far_side.losses else None
@@ -171,7 +171,7 @@ class MemoryAdapter:
         message_id = self._keep(parcel)
         _after(loss)
         stored = tuple(StoredFile(form=file.send_as, size=file.size, name=file.name) for file in parcel.files)
-        return Receipt(message_id=message_id, sent=self._desk.clock.now(), stored=stored)
+        return Receipt(message_id=message_id, sent=self._context.clock.now(), stored=stored)
 
     def _keep(self, parcel: Parcel) -> str:
         message_id = f"sent-{parcel.key}"
@@ -197,13 +197,13 @@ class MemoryAdapter:
     def _told(self, conversation: ConversationKey) -> list[Message]:
         self._far_side.asked.append(str(conversation))
         status, headers = self._far_side.answer()
-        error = error_for(status, headers, now=self._desk.clock.now())
+        error = error_for(status, headers, now=self._context.clock.now())
         if error is not None:
             raise error
         arrivals = [
             arrival
             for update in (*self._far_side.past, *self._far_side.updates)
-            for arrival in parse(update, account=self._desk.account)
+            for arrival in parse(update, account=self._context.account)
         ]
         here = conversation.whole_channel
         told = [one for one in arrivals if isinstance(one, Message) and one.conversation.whole_channel == here]
@@ -213,7 +213,7 @@ class MemoryAdapter:
     async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
         """The file's bytes in chunks, never all at once."""
         status, headers = self._far_side.answer()
-        error = error_for(status, headers, now=self._desk.clock.now())
+        error = error_for(status, headers, now=self._context.clock.now())
         if error is not None:
             raise error
         held = self._far_side.files.get(ref.locator["file"])
@@ -230,12 +230,12 @@ class ReadableMemoryAdapter(MemoryAdapter):
     async def find_sent(self, parcel: Parcel) -> Receipt | None:
         """Whether a parcel arrived although its receipt was lost."""
         status, headers = self._far_side.answer()
-        error = error_for(status, headers, now=self._desk.clock.now())
+        error = error_for(status, headers, now=self._context.clock.now())
         if error is not None:
             raise error
         for message_id, kept in self._far_side.sent.items():
             if kept.key == parcel.key:
-                return Receipt(message_id=message_id, sent=self._desk.clock.now())
+                return Receipt(message_id=message_id, sent=self._context.clock.now())
         return None
 
     def _keep(self, parcel: Parcel) -> str:

@@ -63,9 +63,9 @@ class Adapter:
     platform: ClassVar[str] = "parrot"
     limits = Limits(text_chars=500, once=Once.KEY)
 
-    def __init__(self, config: Config, desk: AdapterContext) -> None:
+    def __init__(self, config: Config, context: AdapterContext) -> None:
         self._config = config
-        self._desk = desk
+        self._context = context
         self._accept: Accept | None = None
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
@@ -80,27 +80,27 @@ class Adapter:
             return HookAnswer(status=403)
         if self._accept is None:
             return HookAnswer(status=503)
-        for arrival in parse(json.loads(hook.body), account=self._desk.account):
+        for arrival in parse(json.loads(hook.body), account=self._context.account):
             await self._accept(arrival)
         return HookAnswer(status=200)
 
     async def send(self, parcel: Parcel) -> Receipt:
         wish = {"key": parcel.key, "channel": parcel.conversation.channel, "says": parcel.text}
         headers = {"X-Parrot": self._config.token.reveal()}
-        async with self._desk.http.request("POST", f"{self._config.url}/say", headers=headers, json=wish) as answer:
-            error = error_for(answer.status, answer.headers, now=self._desk.clock.now())
+        async with self._context.http.request("POST", f"{self._config.url}/say", headers=headers, json=wish) as answer:
+            error = error_for(answer.status, answer.headers, now=self._context.clock.now())
             if error is not None:
                 raise error
             said = json.loads(await answer.read(10_000))
-        return Receipt(message_id=said["id"], sent=self._desk.clock.now())
+        return Receipt(message_id=said["id"], sent=self._context.clock.now())
 
     @asynccontextmanager
     async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
         url = f"{self._config.url}/file/{ref.locator['file']}"
-        async with self._desk.http.request("GET", url) as answer:
+        async with self._context.http.request("GET", url) as answer:
             if answer.status == 404:
                 raise MediaExpired(f"Parrot no longer has {ref.id}")
-            error = error_for(answer.status, answer.headers, now=self._desk.clock.now())
+            error = error_for(answer.status, answer.headers, now=self._context.clock.now())
             if error is not None:
                 raise error
             yield answer.chunks()

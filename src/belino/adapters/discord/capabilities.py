@@ -96,7 +96,7 @@ WORKS = (
         thing=Capability.THREAD, comes="yes: each thread and forum post is a conversation of its own", goes=YES
     ),
     Capabilities(
-        thing=Capability.MENTION, comes="yes: the bot, its role, slash and menu commands", goes="nobody is pinged"
+        thing=Capability.MENTION, comes="yes: the bot, its role, slash and menu commands", goes="they notify no one"
     ),
     Capabilities(thing=Capability.PREVIEW, comes="embeds, cards, buttons and menus, as text; files in them as files"),
     Capabilities(thing=Capability.PLACE, comes="polls and their results, as text"),
