@@ -40,7 +40,7 @@ def reference() -> tuple[Key, ...]:
             name="agent.places.PLACE",
             type="table",
             default=UNSET,
-            says="Who answers there, by the keys of `[agent]`: a platform, an account, a channel or a conversation.",
+            says="The agent of one platform, account, channel or conversation, with the keys of `[agent]`.",
         )
     )
     anywhere = "adapters.NAME"

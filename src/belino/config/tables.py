@@ -32,11 +32,13 @@ class ServerConfig:
     port: int = setting(8787, "The port to listen on; 0 takes any free one.", most=65535)
     allowed_hosts: tuple[str, ...] = setting((), "Further `Host` names to answer to, with their port if it is unusual.")
     trusted_proxies: tuple[str, ...] = setting(
-        (), "Addresses of reverse proxies whose `X-Forwarded-*` headers are believed."
+        (), "Addresses of reverse proxies whose `X-Forwarded-*` headers are trusted."
     )
     tls_cert: Path | None = setting(None, "The certificate chain to serve HTTPS with, as a PEM file.")  # noqa: RUF009
     tls_key: Path | None = setting(None, "The certificate's private key, as a PEM file.")  # noqa: RUF009
-    public_url: str | None = setting(None, "The address people and platforms reach belino under, if it is another.")
+    public_url: str | None = setting(
+        None, "The URL at which people and platforms reach belino, if it differs from the bind address."
+    )
     login_minutes: int = setting(10, "How long a login link may be used, once.", least=1)
     session_hours: int = setting(12, "How long a browser stays logged in.", least=1)
     frame_attachment_bytes: int = setting(
@@ -66,15 +68,19 @@ class SessionsConfig:
     """How many turns run and are queued, and their time limits."""
 
     max_running: int = setting(16, "How many conversations are answered at the same time.", least=1)
-    max_waiting: int = setting(10_000, "How many turns may wait before platforms are asked to be patient.", least=1)
+    max_waiting: int = setting(
+        10_000, "How many turns may be queued before back-pressure is applied to the platforms.", least=1
+    )
     attempts: int = setting(
         3, "How often belino may stop unexpectedly while a turn runs alone, before the turn is given up.", least=1
     )
     turn_seconds: int = setting(600, "How long an agent may take for one turn.", least=1)
     album_window_ms: int = setting(1500, "How long a turn waits for the next item of an album.")
     album_max_ms: int = setting(10_000, "How long a turn waits for an album in all.")
-    max_text_chars: int = setting(200_000, "The longest message that is taken in.", least=1)
-    max_reply_chars: int = setting(200_000, "The longest answer of an agent; a longer one fails its turn.", least=1)
+    max_text_chars: int = setting(200_000, "The longest message that is accepted, in characters.", least=1)
+    max_reply_chars: int = setting(
+        200_000, "The longest answer of an agent, in characters; a longer one fails its turn.", least=1
+    )
     shutdown_seconds: int = setting(5, "How long running turns may go on when belino stops.")
 
 
@@ -82,7 +88,7 @@ class SessionsConfig:
 class LogsConfig:
     """What is logged."""
 
-    level: Literal["debug", "info", "warning", "error"] = setting("info", "The least important lines to log.")
+    level: Literal["debug", "info", "warning", "error"] = setting("info", "The lowest level that is logged.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +111,7 @@ class AccessConfig:
     )
     direct: Literal["pairing", "list"] = setting(
         "pairing",
-        "How others get in by direct message: `pairing`, by a code that you approve, or `list`, not at all.",
+        "How others get access by direct message: `pairing`, with a code that you approve, or `list`, not at all.",
     )
     channels: Mapping[str, ChannelAccess] = field(
         default_factory=dict, metadata={"says": "The channels the agent listens in, by id; no other is kept."}

@@ -70,7 +70,7 @@ class NetConfig:
 
     allow: tuple[str, ...] = field(
         default=(),
-        metadata={"says": "Addresses that are not public and may be reached all the same: networks, or `host:port`."},
+        metadata={"says": "Addresses that are not public and may be reached: networks, or `host:port`."},
     )
 
     def __post_init__(self) -> None:

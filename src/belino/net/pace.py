@@ -25,16 +25,16 @@ class PaceConfig:
     """Rate limit of history calls."""
 
     calls_per_minute: int = field(
-        default=40, metadata={"says": "How many calls for history an account makes in a minute.", "least": 1}
+        default=40, metadata={"says": "How many history calls an account may make per minute.", "least": 1}
     )
     overflow: Literal["queue", "degrade"] = field(
         default="queue",
         metadata={
-            "says": "Beyond that: `queue` waits for its turn, `degrade` answers from what is stored and says so."
+            "says": "Above that: `queue` waits for its turn, `degrade` answers from stored messages and says so."
         },
     )
     stale_minutes: int = field(
-        default=60, metadata={"says": "How old stored answers may be that `degrade` gives instead of a call."}
+        default=60, metadata={"says": "The greatest age of stored messages that `degrade` uses instead of a call."}
     )
 
 

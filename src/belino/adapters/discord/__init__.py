@@ -95,23 +95,25 @@ class Config:
 
     token: Secret = field(metadata={"says": "The bot's token, from the developer portal, page Bot."})
     api_url: str = field(
-        default=OFFICIAL_URL, metadata={"says": "Where the API is; another one for a server of your own."}
+        default=OFFICIAL_URL, metadata={"says": "The URL of the API; set it for a server of your own."}
     )
     gateway_url: str | None = field(
-        default=None, metadata={"says": "Where the gateway is; if not set, the API is asked for it."}
+        default=None, metadata={"says": "The URL of the gateway; if unset, the API is asked for it."}
     )
-    cdn_url: str = field(default=CDN_URL, metadata={"says": "Where files are; another one for a server of your own."})
+    cdn_url: str = field(default=CDN_URL, metadata={"says": "The URL of the files; set it for a server of your own."})
     upload_mb: int = field(
         default=10,
         metadata={
-            "says": "How large a file may be that is sent, in MB: 10, or more where all its servers are boosted.",
+            "says": "The largest file that is sent, in MB: 10, or more if all its servers are boosted.",
             "least": 1,
             "most": 500,
         },
     )
     drafts: DraftsShown = field(
         default="direct",
-        metadata={"says": "Where an answer is shown while it is written: in direct messages, everywhere, or nowhere."},
+        metadata={
+            "says": "Where draft answers are shown while they stream: in direct messages, everywhere, or nowhere."
+        },
     )
 
     def __post_init__(self) -> None:
@@ -290,7 +292,7 @@ class Adapter:
             raise RateLimited("this bot began too many sessions today", retry_after=wait)
         url = words(told, "url")
         if not may_resume_at(self._config, url):
-            raise AdapterError("Discord named a gateway that belino does not tell its token")
+            raise AdapterError("Discord named a gateway that must not receive the token")
         return url
 
     def _way_back(self, session: GatewaySession) -> GatewaySession:

@@ -107,29 +107,35 @@ class Config:
 
     bot_token: Secret = field(metadata={"says": "The app's bot token (xoxb-…), from OAuth & Permissions."})
     app_token: Secret | None = field(
-        default=None, metadata={"says": "The app-level token (xapp-…), from Basic Information; mode socket needs it."}
+        default=None,
+        metadata={"says": "The app-level token (xapp-…), from Basic Information; required for mode socket."},
     )
     signing_secret: Secret | None = field(
-        default=None, metadata={"says": "What Slack signs its calls with, from Basic Information; mode http needs it."}
+        default=None,
+        metadata={
+            "says": "The secret that Slack signs its calls with, from Basic Information; required for mode http."
+        },
     )
     mode: Literal["socket", "http"] = field(
-        default="socket", metadata={"says": "Whether belino opens a line to Slack, or Slack calls with events."}
+        default="socket", metadata={"says": "Whether belino opens a socket to Slack, or Slack sends events over HTTP."}
     )
     api_url: str = field(
-        default=OFFICIAL_URL, metadata={"says": "Where the Web API is; another one for a server of your own."}
+        default=OFFICIAL_URL, metadata={"says": "The URL of the Web API; set it for a server of your own."}
     )
     files_url: str | None = field(
-        default=None, metadata={"says": "Where a server of your own has its files, if that is elsewhere."}
+        default=None, metadata={"says": "The URL of the files of a server of your own, if it differs."}
     )
     socket_url: str | None = field(
-        default=None, metadata={"says": "Where a server of your own has its sockets, if that is elsewhere."}
+        default=None, metadata={"says": "The URL of the sockets of a server of your own, if it differs."}
     )
     drafts: DraftsShown = field(
         default="direct",
-        metadata={"says": "Where an answer is shown while it is written: in direct messages, everywhere, or nowhere."},
+        metadata={
+            "says": "Where draft answers are shown while they stream: in direct messages, everywhere, or nowhere."
+        },
     )
     reply_in_threads: bool = field(
-        default=False, metadata={"says": "Whether what is said to the agent in a channel is answered in a thread."}
+        default=False, metadata={"says": "Whether the agent answers in a thread when it is addressed in a channel."}
     )
 
     def __post_init__(self) -> None:
@@ -311,7 +317,7 @@ class Adapter:
             self._opened(None)
             await self._hooks.run(accept)
         if not isinstance(self._context.http, OpensSockets):
-            raise ConfigError("this HTTP client opens no web sockets, which Socket Mode needs")
+            raise ConfigError("Socket Mode needs an HTTP client that opens web sockets")
         lines = SocketModeClient(self._client, self._context.http, self._context.clock)
         await lines.listen(lambda envelope: self._take(table(envelope, "payload"), accept), self._opened)
 

@@ -133,7 +133,7 @@ class SocketModeClient:
         """A connection and its first message, which is hello if Slack follows its protocol."""
         told = (await self._client.ask("apps.connections.open", as_app=True)).told
         if not (url := words(told, "url")):
-            raise AdapterError("Slack did not say where a line can be opened")
+            raise AdapterError("Slack returned no URL for a socket")
         try:
             async with self._http.socket(url, timeout=OPEN_SECONDS, heartbeat=HEARTBEAT_SECONDS) as socket:
                 yield socket, await self._first(socket)
@@ -145,9 +145,9 @@ class SocketModeClient:
             async with asyncio.timeout(OPEN_SECONDS):
                 first = await self._next(socket)
         except TimeoutError:
-            raise AdapterError("Slack opened a line and says nothing") from None
+            raise AdapterError("Slack opened a socket and sent nothing") from None
         if _is_goodbye(first):
-            raise AdapterError("Slack opened a line and ended it")
+            raise AdapterError("Slack opened a socket and closed it")
         return first
 
     async def _hear(self, socket: WebSocket, envelope: Raw, over: asyncio.Event, take: Take) -> None:

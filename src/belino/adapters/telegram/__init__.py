@@ -69,16 +69,16 @@ class Config:
 
     token: Secret = field(metadata={"says": "The bot's token, from @BotFather."})
     api_url: str = field(
-        default=OFFICIAL_URL, metadata={"says": "Where the Bot API is; another one for a server of your own."}
+        default=OFFICIAL_URL, metadata={"says": "The URL of the Bot API; set it for a server of your own."}
     )
     mode: Literal["polling", "webhook"] = field(
-        default="polling", metadata={"says": "Whether belino asks for updates, or Telegram calls with them."}
+        default="polling", metadata={"says": "Whether belino polls for updates, or Telegram sends them to a webhook."}
     )
     webhook_secret: Secret | None = field(
-        default=None, metadata={"says": "What Telegram proves itself with; mode webhook needs it."}
+        default=None, metadata={"says": "The secret that Telegram sends with its calls; required for mode webhook."}
     )
     public_url: str | None = field(
-        default=None, metadata={"says": "Where Telegram reaches belino; mode webhook registers itself there."}
+        default=None, metadata={"says": "The URL at which Telegram reaches belino; mode webhook registers it."}
     )
     local_files: bool = field(
         default=False,
@@ -87,7 +87,9 @@ class Config:
 
     drafts: DraftsShown = field(
         default="direct",
-        metadata={"says": "Where an answer is shown while it is written: in direct messages, everywhere, or nowhere."},
+        metadata={
+            "says": "Where draft answers are shown while they stream: in direct messages, everywhere, or nowhere."
+        },
     )
 
     def __post_init__(self) -> None:

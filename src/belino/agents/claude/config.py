@@ -38,31 +38,34 @@ class Config:
         default=None, metadata={"says": "Anthropic's API key; a `base_url` of your own may need none."}
     )
     model: str = field(default="sonnet", metadata={"says": "The model: `sonnet`, `opus`, `haiku` or a full name."})
-    base_url: str = field(default=OFFICIAL_URL, metadata={"says": "Where the Messages API is."})
-    instructions: str = field(default="", metadata={"says": "Your own words to the agent, after belino's."})
+    base_url: str = field(default=OFFICIAL_URL, metadata={"says": "The URL of the Messages API."})
+    instructions: str = field(default="", metadata={"says": "Your instructions to the agent, after belino's own."})
     read_files: bool = field(
         default=False, metadata={"says": "Whether the agent may open the files it fetched here, and no others."}
     )
     thinking: bool = field(
-        default=True, metadata={"says": "Whether the model may think before it answers: better, slower, dearer."}
+        default=True,
+        metadata={"says": "Whether the model may reason before it answers: better, slower, more expensive."},
     )
     max_steps: int = field(
-        default=40, metadata={"says": "How many steps, tool calls mostly, one answer may take.", "least": 1}
+        default=40, metadata={"says": "How many steps, mostly tool calls, one answer may take.", "least": 1}
     )
-    retries: int = field(
-        default=5, metadata={"says": "How often a call of the model is tried again when it fails.", "most": 10}
-    )
+    retries: int = field(default=5, metadata={"says": "How often a failed call of the model is retried.", "most": 10})
     compact_tokens: int = field(
         default=0,
         metadata={
-            "says": "From how many tokens on the conversation is shortened, at least 100000; 0 leaves it to the model."
+            "says": "A conversation over this many tokens is compacted, at least 100000; 0 leaves it to the model."
         },
     )
     idle_seconds: int = field(
-        default=600, metadata={"says": "After how long without a message a session's process is ended, and resumed."}
+        default=600,
+        metadata={
+            "says": "Seconds without a message after which a session's process is ended; the next message resumes it."
+        },
     )
     max_live: int = field(
-        default=4, metadata={"says": "How many sessions may have a process, each about 250 MB, at once.", "least": 1}
+        default=4,
+        metadata={"says": "How many sessions may have a running process at once; each takes about 250 MB.", "least": 1},
     )
 
     def __post_init__(self) -> None:
@@ -90,7 +93,7 @@ def _check_url(url: SplitResult) -> None:
     if url.scheme not in ("https", "http") or not url.hostname or url.username is not None or url.query:
         raise ConfigError("base_url must be https://host[:port][/path], without a name or password in it")
     if url.scheme == "http" and not _is_near(url.hostname):
-        raise ConfigError("base_url must begin with https://, or the key would cross the network in the open")
+        raise ConfigError("base_url must begin with https://, or the key would be sent unencrypted")
 
 
 def _is_near(host: str) -> bool:

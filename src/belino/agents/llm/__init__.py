@@ -37,32 +37,28 @@ class Config:
         default=None, metadata={"says": "The provider's API key; ollama and servers of your own may need none."}
     )
     base_url: str | None = field(
-        default=None, metadata={"says": "Where the provider's API is; another one for a server or proxy of your own."}
+        default=None, metadata={"says": "The URL of the provider's API; set it for a server or proxy of your own."}
     )
     api: Literal["auto", "chat", "responses"] = field(
         default="auto",
-        metadata={
-            "says": "For openai: which API to speak; `auto` is `responses` at OpenAI's own address, else `chat`."
-        },
+        metadata={"says": "For openai: which API to use; `auto` is `responses` at OpenAI's own address, else `chat`."},
     )
-    instructions: str = field(
-        default="", metadata={"says": "What the agent shall know and do, in your words; they follow belino's own."}
-    )
+    instructions: str = field(default="", metadata={"says": "Your instructions to the agent, after belino's own."})
     max_tokens: int = field(
         default=4096, metadata={"says": "The longest answer to one request, in tokens.", "least": 1}
     )
     history_tokens: int = field(
-        default=32_000, metadata={"says": "How much of a conversation is remembered, in tokens, by whole turns."}
+        default=32_000, metadata={"says": "How many tokens of a conversation are remembered, in whole turns."}
     )
     image_turns: int = field(
         default=3,
-        metadata={"says": "For how many turns a picture stays in the model's sight; then a line stands for it."},
+        metadata={"says": "For how many turns the model sees a picture; then a line of text replaces it."},
     )
     max_steps: int = field(
-        default=12, metadata={"says": "How many times in a turn the model may ask for tools before it must answer."}
+        default=12, metadata={"says": "How many times in a turn the model may call tools before it must answer."}
     )
     sees_images: bool | None = field(
-        default=None, metadata={"says": "Whether the model sees pictures; without a word, its name decides."}
+        default=None, metadata={"says": "Whether the model accepts pictures; if unset, its name decides."}
     )
 
     def __post_init__(self) -> None:
