@@ -20,14 +20,14 @@ from cryptography.x509.oid import NameOID
 
 from belino.domain.errors import AdapterError, Unanswered, Unreached
 from belino.net.client import Client
-from belino.net.direct_body import BUFFER, WORTH, take_line
+from belino.net.connect import DIRECT_BUFFER, DIRECT_FROM_BYTES, direct_body
 from belino.net.guard import Guard
 from belino.net.stream import range_headers, resumed
 from belino.testing import FakeClock
 from belino.testing.chaos import Act, chaos, ranges, says, stalls, whole
 from belino.testing.platform_server import Loopback
 
-BODY = bytes(range(256)) * (3 * WORTH // 256) + b"the end"
+BODY = bytes(range(256)) * (3 * DIRECT_FROM_BYTES // 256) + b"the end"
 PATIENCE_SECONDS = 60.0
 
 Loop = Callable[[], asyncio.AbstractEventLoop]
@@ -104,15 +104,15 @@ def test_every_byte_comes_in_its_order_over_every_kind_of_connection(
         connector = aiohttp.TCPConnector(family=socket.AF_INET, ssl=client_side)
         async with asyncio.timeout(PATIENCE_SECONDS), server, aiohttp.ClientSession(connector=connector) as session:
             response = await session.get(url)
-            line = take_line(response)
-            assert line is not None
+            direct = direct_body(response)
+            assert direct is not None
             found, longest, size = sha256(), 0, 0
-            while piece := await line.read():
+            while piece := await direct.read():
                 found.update(piece)
                 longest, size = max(longest, len(piece)), size + len(piece)
             response.close()
         assert (size, found.digest()) == (len(BODY), sha256(BODY).digest())
-        assert longest <= BUFFER
+        assert longest <= DIRECT_BUFFER
 
     run(main(), loop)
 
@@ -183,7 +183,7 @@ async def test_who_leaves_a_large_body_in_its_middle_can_ask_for_another(client:
             assert b"".join([chunk async for chunk in answer.chunks()]) == BODY
 
 
-@pytest.mark.parametrize("size", [0, 1, WORTH // 2])
+@pytest.mark.parametrize("size", [0, 1, DIRECT_FROM_BYTES // 2])
 async def test_a_small_body_leaves_its_connection_to_the_next(client: Client, size: int) -> None:
     seen: list[object] = []
 

@@ -237,11 +237,11 @@ class _Answer:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body piece by piece, as it arrives."""
-        from belino.net.direct_body import take_line
+        from belino.net.connect import direct_body
 
         with _as_adapter_errors(self._method, self._timeout), closing(IdleTimeout()) as patience:
-            line = take_line(self._response)
-            read = self._response.content.readany if line is None else line.read
+            direct = direct_body(self._response)
+            read = self._response.content.readany if direct is None else direct.read
             while True:
                 with patience.of(self._timeout):
                     piece = await read()
