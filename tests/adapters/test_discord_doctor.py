@@ -86,7 +86,7 @@ async def test_listed_channels_the_bot_does_not_hear_are_named_with_their_cures(
     assert set(findings) == set(listed) - {room["id"], "*"} and not any(one.ok for one in findings.values())
     assert "View Channel" in findings[hidden["id"]].cure
     assert room["id"] in findings[thread["id"]].cure and "category" in findings[drawer["id"]].says
-    assert "no such channel" in findings["12345"].says and "no id" in findings["general"].says
+    assert "no such channel" in findings["12345"].says and "not a Discord id" in findings["general"].says
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_the_doctor_tells_a_refused_token_from_an_api_out_of_reach() -> None:
     refused = token_finding("bot", Unauthorized("no such token"), renew="Make a new one.", api="the API")
     unreached = token_finding("bot", AdapterError("no answer"), renew="Make a new one.", api="the API")
     assert (refused.ok, refused.says, refused.cure) == (False, "no such token", "Make a new one.")
-    assert (unreached.ok, unreached.cure) == (False, "See whether this machine reaches the API.")
+    assert (unreached.ok, unreached.cure) == (False, "Check that this machine reaches the API.")
 
 
 def test_the_doctor_compares_clocks_where_the_platform_tells_its_own() -> None:

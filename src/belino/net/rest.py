@@ -187,7 +187,7 @@ class LinkedFile(ABC):
 
 def token_finding(name: str, error: AdapterError, *, renew: str, api: str) -> Finding:
     """The doctor's finding if the first call fails: the token is refused, or the API is unreachable."""
-    cure = renew if isinstance(error, Unauthorized) else f"See whether this machine reaches {api}."
+    cure = renew if isinstance(error, Unauthorized) else f"Check that this machine reaches {api}."
     return Finding(name=f"{name} token", ok=False, says=str(error), cure=cure)
 
 
@@ -199,7 +199,7 @@ def clock_findings(name: str, platform: str, *, theirs: datetime | None, ours: d
     good = skew <= SKEW_SECONDS
     says = f"it agrees with {platform}'s" if good else f"it is {skew:.0f} seconds away from {platform}'s"
     return (
-        Finding(name=f"{name} clock", ok=good, says=says, cure="" if good else "Let the machine set its clock (NTP)."),
+        Finding(name=f"{name} clock", ok=good, says=says, cure="" if good else "Synchronise the local clock (NTP)."),
     )
 
 

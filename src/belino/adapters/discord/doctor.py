@@ -34,7 +34,7 @@ async def check_bot(client: DiscordClient, *, name: str) -> tuple[Finding, ...]:
         renew = "Open the developer portal, the application, Bot, Reset Token; run `belino setup discord` with it."
         return (token_finding(name, error, renew=renew, api="Discord"),)
     who = line(me, "username")
-    found = [Finding(name=f"{name} token", ok=True, says=f"it is {who}'s" if who else "it is good")]
+    found = [Finding(name=f"{name} token", ok=True, says=f"it is {who}'s" if who else "it is valid")]
     # Early bots have another id than their application, whose id the link needs.
     link = invite_link(identity(me, "id"))
     try:
@@ -58,7 +58,7 @@ async def check_listed(client: DiscordClient, channels: Sequence[str], *, name: 
 
 
 async def _channel(client: DiscordClient, channel: str, name: str) -> Finding | None:
-    says, cure = "it is no id of Discord's", "Copy it again: Developer Mode, a right click on the channel, Copy ID."
+    says, cure = "it is not a Discord id", "Copy it again: Developer Mode, a right click on the channel, Copy ID."
     try:
         place = (
             read_channel(as_table(await client.call("GET", "/channels/{}", channel))) if as_identity(channel) else None
@@ -72,7 +72,7 @@ async def _channel(client: DiscordClient, channel: str, name: str) -> Finding | 
     except DiscordRefused as error:
         says = "Discord knows no such channel"
         if error.status == 403:
-            says, cure = "the bot does not see it and hears nothing there", "Give its role View Channel there."
+            says, cure = "the bot does not see it and receives nothing there", "Give its role View Channel there."
     return Finding(name=f"{name} channel {channel[:NAMED]}", ok=False, says=says, cure=cure)
 
 
@@ -124,6 +124,6 @@ async def _gateway(client: DiscordClient, name: str, link: str) -> AsyncIterator
     limit = table(as_table(await client.call("GET", "/gateway/bot")), "session_start_limit")
     left = count(limit, "remaining")
     good = left is None or left >= FEW_SESSIONS
-    says = "Discord lets it listen" if good else f"it may begin only {left} more sessions today"
-    cure = "" if good else "Find out what restarts it so often: `belino status` and the log tell."
+    says = "it may start sessions" if good else f"it may start only {left} more sessions today"
+    cure = "" if good else "Find out what restarts it so often: see `belino status` and the log."
     yield Finding(name=f"{name} gateway", ok=good, says=says, cure=cure)

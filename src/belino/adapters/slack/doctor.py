@@ -59,19 +59,19 @@ async def _place(client: SlackClient, channel: str, name: str) -> Finding | None
     except SlackRefused as error:
         if error.error != "channel_not_found":
             return None  # a missing scope is reported elsewhere
-        says = "the app is not in it and hears nothing there, or Slack knows no such channel"
-        return Finding(name=name, ok=False, says=says, cure="See whether the id is right; /invite the app there.")
+        says = "the app is not in it and receives nothing there, or Slack knows no such channel"
+        return Finding(name=name, ok=False, says=says, cure="Check the id; /invite the app there.")
     if yes(told, "is_archived"):
-        return Finding(name=name, ok=False, says="it is archived", cure="Take it out of the configuration.")
+        return Finding(name=name, ok=False, says="it is archived", cure="Remove it from the configuration.")
     if told.get("is_member") is not False:
         return None
-    says = f"the app is not in #{line(told, 'name') or channel} and hears nothing there"
+    says = f"the app is not in #{line(told, 'name') or channel} and receives nothing there"
     return Finding(name=name, ok=False, says=says, cure="/invite the app there.")
 
 
 def _token(me: SlackAnswer, name: str) -> Iterator[Finding]:
     who, team = line(me.told, "user"), line(me.told, "team")
-    yield Finding(name=f"{name} token", ok=True, says=f"it is @{who}'s in {team}" if who and team else "it is good")
+    yield Finding(name=f"{name} token", ok=True, says=f"it is @{who}'s in {team}" if who and team else "it is valid")
     if not me.scopes:
         yield Finding(name=f"{name} scopes", ok=True, says="Slack does not say which scopes it has")
         return
@@ -98,10 +98,10 @@ async def _socket(try_line: TryLine, name: str) -> Finding:
     except SlackRefused as error:
         cure = "Settings, Socket Mode, Enable Socket Mode; and an app-level token with the scope connections:write."
         why = "the app token lacks a scope" if error.error == "missing_scope" else "Socket Mode is off"
-        return Finding(name=name, ok=False, says=f"no line can be opened ({error.error}): {why}", cure=cure)
+        return Finding(name=name, ok=False, says=f"no socket can be opened ({error.error}): {why}", cure=cure)
     except AdapterError as error:
-        return Finding(name=name, ok=False, says=str(error), cure="See whether this machine reaches Slack.")
-    return Finding(name=name, ok=True, says="a line can be opened")
+        return Finding(name=name, ok=False, says=str(error), cure="Check that this machine reaches Slack.")
+    return Finding(name=name, ok=True, says="a socket can be opened")
 
 
 async def _channels(client: SlackClient, name: str) -> Finding:
@@ -109,8 +109,8 @@ async def _channels(client: SlackClient, name: str) -> Finding:
     try:
         told = await client.call("users.conversations", CHANNELS_ASKED)
     except AdapterError as error:
-        return Finding(name=name, ok=True, says=f"Slack does not tell which channels the app is in ({error})")
+        return Finding(name=name, ok=True, says=f"Slack does not say which channels the app is in ({error})")
     inside = len(tables(told, "channels"))
     cure = "" if inside else "For channels: /invite the app in each; direct messages need nothing."
-    says = f"it is in {inside}" if inside else "it is in none, and hears only direct messages"
+    says = f"it is in {inside}" if inside else "it is in none, and receives only direct messages"
     return Finding(name=name, ok=True, says=says, cure=cure)

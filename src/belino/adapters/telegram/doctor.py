@@ -20,13 +20,13 @@ async def check_bot(client: TelegramClient, clock: Clock, *, name: str, webhook:
     try:
         hook = _hook(as_table(await client.call("getWebhookInfo")), name, webhook=webhook)
     except AdapterError:
-        hook = Finding(name=f"{name} webhook", ok=False, says="the Bot API does not tell whether one is set")
+        hook = Finding(name=f"{name} webhook", ok=False, says="the Bot API does not say whether one is set")
     return (*_bot(as_table(me.result), name), hook, *clock_findings(name, "Telegram", theirs=me.date, ours=clock.now()))
 
 
 def _bot(me: Raw, name: str) -> Iterator[Finding]:
     who = line(me, "username")
-    yield Finding(name=f"{name} token", ok=True, says=f"it is @{who}'s" if who else "it is good")
+    yield Finding(name=f"{name} token", ok=True, says=f"it is @{who}'s" if who else "it is valid")
     if yes(me, "can_read_all_group_messages"):
         yield Finding(name=f"{name} privacy", ok=True, says="privacy mode is off: it reads all messages of its groups")
     else:

@@ -21,7 +21,7 @@ _KEY = re.compile(r"[\x21-\x7e]{8,512}")
 
 SETUP = (
     Question(key="api_key", ask="Which API key did Anthropic give you? (platform.claude.com, API keys.)", secret=True),
-    Question(key="model", ask="Which model shall answer? (sonnet, opus, haiku, or a full name)", default="sonnet"),
+    Question(key="model", ask="Which model answers? (sonnet, opus, haiku, or a full name)", default="sonnet"),
 )
 
 NAME = "agent claude"
@@ -113,7 +113,7 @@ async def check_api(config: Config) -> tuple[Finding, ...]:
             await answer.read(ANSWER_BYTES)
             status = answer.status
     except (AdapterError, MediaError, TimeoutError):
-        cure = "See whether this machine reaches the address, and whether base_url in [agent] is right."
+        cure = "Check that this machine reaches the address and that base_url in [agent] is right."
         return (Finding(name=f"{NAME} api", ok=False, says="the API cannot be reached", cure=cure),)
     finally:
         await client.close()
@@ -125,8 +125,8 @@ def _finding(status: int) -> Finding:
         cure = "Make a key at platform.claude.com and run `belino setup agent` with it."
         return Finding(name=f"{NAME} key", ok=False, says=f"the API refuses the key (status {status})", cure=cure)
     if status == 200:
-        return Finding(name=f"{NAME} key", ok=True, says="the API takes the key")
+        return Finding(name=f"{NAME} key", ok=True, says="the API accepts the key")
     if status == 404:
-        says = "the API is there; it lists no models, so the key shows itself with the first answer"
+        says = "the API answers and lists no models; only the first answer shows whether it accepts the key"
         return Finding(name=f"{NAME} key", ok=True, says=says)
     return Finding(name=f"{NAME} api", ok=False, says=f"the API answers with status {status}", cure="Try again later.")

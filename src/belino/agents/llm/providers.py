@@ -251,7 +251,7 @@ async def check_model(chosen: Chosen, key: str | None) -> Sequence[Finding]:
         async with client.request("GET", url, headers=headers, timeout=CHECK_SECONDS) as answer:
             status, body = answer.status, await answer.read(ANSWER_BYTES)
     except (AdapterError, MediaTooLarge) as error:
-        cure = "See whether this machine reaches the provider, and whether base_url is right."
+        cure = "Check that this machine reaches the provider and that base_url is right."
         return (Finding(name="agent model", ok=False, says=f"{chosen.provider} cannot be reached: {error}", cure=cure),)
     finally:
         await client.close()
