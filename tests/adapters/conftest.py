@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from adapters import discord_desk
-from adapters.slack_desk import App, Apps, making_apps
-from adapters.telegram_desk import Bot, telegram
+from adapters import discord_harness
+from adapters.slack_harness import App, Apps, making_apps
+from adapters.telegram_harness import Bot, telegram
 from belino.adapters.discord import socket as listening
 from belino.testing import SlackServer, TelegramServer
 from belino.testing.discord import DiscordServer
@@ -45,12 +45,12 @@ async def discord() -> AsyncIterator[DiscordServer]:
 
 
 @pytest.fixture
-async def discord_bot_at() -> AsyncIterator[Callable[..., discord_desk.Bot]]:
+async def discord_bot_at() -> AsyncIterator[Callable[..., discord_harness.Bot]]:
     """Makes bots, and closes their connections in the end."""
     async with AsyncExitStack() as closing:
 
-        def make(server: DiscordServer, **settings: Any) -> discord_desk.Bot:
-            bot = discord_desk.Bot(server, **settings)
+        def make(server: DiscordServer, **settings: Any) -> discord_harness.Bot:
+            bot = discord_harness.Bot(server, **settings)
             closing.push_async_callback(bot.client.close)
             return bot
 
@@ -58,7 +58,7 @@ async def discord_bot_at() -> AsyncIterator[Callable[..., discord_desk.Bot]]:
 
 
 @pytest.fixture
-def discord_bot(discord: DiscordServer, discord_bot_at: Callable[..., discord_desk.Bot]) -> discord_desk.Bot:
+def discord_bot(discord: DiscordServer, discord_bot_at: Callable[..., discord_harness.Bot]) -> discord_harness.Bot:
     return discord_bot_at(discord)
 
 

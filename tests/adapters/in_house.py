@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from adapters.desk import LIMIT
+from adapters.harness import LIMIT
 from belino.config import from_table
 from belino.domain.message import ConversationKey
 from belino.domain.stored import StoredMessage

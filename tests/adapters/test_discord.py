@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from adapters.desk import until
-from adapters.discord_desk import Bot, place
+from adapters.discord_harness import Bot, place
+from adapters.harness import until
 from belino.adapters.discord.authors import DiscordBot
 from belino.adapters.discord.parse import DiscordParseContext, parse
 from belino.domain.message import Arrival, Deletion, Edit, Message, Reaction

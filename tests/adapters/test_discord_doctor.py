@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from adapters.discord_desk import Bot
+from adapters.discord_harness import Bot
 from belino.adapters.discord import Config, hosts
 from belino.adapters.discord.doctor import PERMISSIONS, invite_link
 from belino.domain.errors import ConfigError

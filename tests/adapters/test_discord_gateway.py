@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from adapters.desk import until
-from adapters.discord_desk import Bot, place
+from adapters.discord_harness import Bot, place
+from adapters.harness import until
 from belino.adapters.discord import Config, may_resume_at
 from belino.adapters.discord import socket as listening
 from belino.adapters.discord.authors import DiscordChannel

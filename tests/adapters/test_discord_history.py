@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from adapters.desk import until
-from adapters.discord_desk import Bot, place
+from adapters.discord_harness import Bot, place
+from adapters.harness import until
 from belino.adapters.discord import history as past
 from belino.domain.errors import AdapterError
 from belino.domain.message import Arrival, Message

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from adapters.desk import until
-from adapters.discord_desk import Bot, place
+from adapters.discord_harness import Bot, place
+from adapters.harness import until
 from belino.adapters.discord.client import DiscordClient
 from belino.adapters.discord.media import DiscordDownload
 from belino.domain.errors import AdapterError, MediaExpired, MediaTooLarge

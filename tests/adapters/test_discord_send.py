@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from adapters.desk import until
-from adapters.discord_desk import Bot, place
+from adapters.discord_harness import Bot, place
+from adapters.harness import until
 from belino.adapters.discord.capabilities import FORM_BYTES
 from belino.adapters.discord.client import DiscordRefused
 from belino.adapters.discord.send import nonce_of

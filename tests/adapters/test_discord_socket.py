@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from adapters.desk import until
-from adapters.discord_desk import Bot
+from adapters.discord_harness import Bot
+from adapters.harness import until
 from belino.adapters.discord import socket as listening
 from belino.adapters.discord.socket import Disconnected, Inflater
 from belino.domain.errors import Unauthorized

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from adapters.desk import LIMIT, until
-from adapters.slack_desk import App, Apps, place
+from adapters.harness import LIMIT, until
+from adapters.slack_harness import App, Apps, place
 from adapters.slack_samples import NAMES, parsed, sample
 from belino.adapters.slack import Config, hosts
 from belino.adapters.slack.socket import ATTEMPTS

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from adapters.slack_desk import App, Apps
+from adapters.slack_harness import App, Apps
 from belino.adapters.slack import SETUP
 from belino.adapters.slack.capabilities import EVENTS, SCOPES, manifest
 from belino.testing import FakeClock, SlackServer

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adapters.desk import until
+from adapters.harness import until
 from adapters.in_house import at_work, kept, seen
 from belino.gateway.gateway import Gateway
 from belino.testing import SlackServer, make_jpeg

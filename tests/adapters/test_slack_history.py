@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from adapters.desk import LIMIT, until
-from adapters.slack_desk import App, Apps, making_apps, place
+from adapters.harness import LIMIT, until
+from adapters.slack_harness import App, Apps, making_apps, place
 from belino.adapters.slack import GAP_SECONDS
 from belino.adapters.slack.history import MOST_CHANNELS, SlackCursor
 from belino.domain.errors import AdapterError, RateLimited

@@ -10,14 +10,14 @@ from urllib.parse import urlencode
 
 import pytest
 
-from adapters.slack_desk import App, Apps
+from adapters.slack_harness import App, Apps
 from adapters.slack_samples import sample
 from belino.domain.ports import Hook
 from belino.testing import FakeClock
 
 
 def signed(app: App, body: bytes, *, secret: str | None = None, late: float = 0.0, **headers: str) -> Hook:
-    at = str(int(app.desk.clock.now().timestamp() - late))
+    at = str(int(app.context.clock.now().timestamp() - late))
     key = (secret or app.server.signing_secret).encode()
     signature = hmac.new(key, f"v0:{at}:".encode() + body, hashlib.sha256).hexdigest()
     proof = {

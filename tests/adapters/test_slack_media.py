@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adapters.slack_desk import App, Apps, place
+from adapters.slack_harness import App, Apps, place
 from adapters.slack_samples import VIEW
 from belino.adapters.slack.parse import said
 from belino.domain.errors import (

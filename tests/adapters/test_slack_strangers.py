@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from adapters.desk import until
+from adapters.harness import until
 from adapters.slack_stranger import BOT_TOKEN, visiting
 from belino.domain.errors import AddressRefused, MediaRefused, Unanswered, Unauthorized, Undeliverable
 from belino.domain.media import MediaKind, MediaRef

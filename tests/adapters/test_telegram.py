@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from adapters.desk import LIMIT, until
-from adapters.telegram_desk import CANARY, Bot
+from adapters.harness import LIMIT, until
+from adapters.telegram_harness import CANARY, Bot
 from adapters.telegram_samples import ME, sample
 from belino.adapters import telegram
 from belino.adapters.telegram import POLL_TRIES, client

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from adapters.desk import until
+from adapters.harness import until
 from adapters.in_house import at_work, kept, seen
 from belino.testing import TelegramServer, make_jpeg
 

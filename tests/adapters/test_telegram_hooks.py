@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from adapters.desk import LIMIT, until
-from adapters.telegram_desk import Bot
+from adapters.harness import LIMIT, until
+from adapters.telegram_harness import Bot
 from adapters.telegram_samples import sample
 from belino.adapters.telegram import SECRET_HEADER
 from belino.adapters.telegram.parse import ALLOWED_UPDATES

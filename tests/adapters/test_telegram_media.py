@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adapters.telegram_desk import CANARY, Bot, telegram
+from adapters.telegram_harness import CANARY, Bot, telegram
 from adapters.telegram_samples import parsed
 from belino.domain.errors import AdapterError, MediaError, MediaExpired, MediaTooLarge, RateLimited, Unauthorized
 from belino.domain.media import MediaRef

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from adapters.desk import until
-from adapters.telegram_desk import Bot, telegram
+from adapters.harness import until
+from adapters.telegram_harness import Bot, telegram
 from belino.domain.errors import (
     AdapterError,
     MarkupRefused,

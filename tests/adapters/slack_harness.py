@@ -1,11 +1,11 @@
-"""An app at its desk, and Slack on loopback."""
+"""An app under test, and Slack on loopback."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from adapters.desk import Seat
+from adapters.harness import Harness
 from belino.adapters.slack import Adapter, Config, hosts
 from belino.domain.message import Arrival, ConversationKey
 from belino.domain.ports import Clock
@@ -13,7 +13,7 @@ from belino.net.redact import Secret
 from belino.testing import SlackServer
 
 
-class App(Seat[Adapter]):
+class App(Harness[Adapter]):
     """One app and everything it accepted."""
 
     def __init__(self, server: SlackServer, *, clock: Clock | None = None, **settings: Any) -> None:

@@ -1,10 +1,10 @@
-"""A bot at its desk, and Telegram on loopback."""
+"""A bot under test, and Telegram on loopback."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from adapters.desk import Seat
+from adapters.harness import Harness
 from belino.adapters.telegram import Adapter, Config, hosts
 from belino.domain.ports import Clock
 from belino.net.redact import Secret
@@ -13,7 +13,7 @@ from belino.testing import TelegramServer
 CANARY = "4242:canary-AAHtokenThatMustNeverBeSeen"
 
 
-class Bot(Seat[Adapter]):
+class Bot(Harness[Adapter]):
     """One bot and everything it accepted."""
 
     def __init__(self, url: str, *, token: str = CANARY, clock: Clock | None = None, **settings: Any) -> None:

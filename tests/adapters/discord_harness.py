@@ -1,8 +1,8 @@
-"""A bot at its desk, and Discord on loopback."""
+"""A bot under test, and Discord on loopback."""
 
 from typing import Any
 
-from adapters.desk import Seat
+from adapters.harness import Harness
 from belino.adapters.discord import Adapter, Config, hosts
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
@@ -11,7 +11,7 @@ from belino.testing.discord import TOKEN, DiscordServer
 from belino.testing.discord.shapes import Json
 
 
-class Bot(Seat[Adapter]):
+class Bot(Harness[Adapter]):
     """One bot and everything it accepted."""
 
     def __init__(self, server: DiscordServer, *, token: str = TOKEN, clock: Clock | None = None, **more: Any) -> None:

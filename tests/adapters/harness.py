@@ -1,4 +1,4 @@
-"""An adapter at its desk, with a real HTTP client, and everything it accepted: whichever platform is on loopback."""
+"""Harness of an adapter: a real HTTP client, a platform on loopback, and everything the adapter accepted."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
@@ -18,13 +18,13 @@ LIMIT = 60.0
 A = TypeVar("A", bound=Adapter)
 
 
-class Seat(Generic[A]):
+class Harness(Generic[A]):
     """One adapter and everything it accepted."""
 
     def __init__(self, make: Callable[..., A], config: Any, hosts: Collection[str], clock: Clock | None) -> None:
         self.client = Client(hosts=hosts)
-        self.desk = FakeContext(clock=clock or SystemClock(), http=self.client)
-        self.adapter = make(config, self.desk)
+        self.context = FakeContext(clock=clock or SystemClock(), http=self.client)
+        self.adapter = make(config, self.context)
         self.taken: list[tuple[Arrival, str | None]] = []
         self.may_take = asyncio.Event()
         self.may_take.set()
