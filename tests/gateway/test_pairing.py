@@ -10,8 +10,8 @@ from belino.config import AccessConfig
 from belino.domain.message import Author, Message, Unsupported
 from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.reply import Parcel
+from belino.gateway.access import ALPHABET, CODE_CHARS, invitation, new_code, plain_code
 from belino.gateway.gateway import Gateway
-from belino.gateway.pairing import ALPHABET, CODE_CHARS, invitation, new_code, plain_code
 from gateway.house import ACCESS, ANN, EVE, House, until
 
 CODE = re.compile(r"\b[0-9A-Z]{4}-[0-9A-Z]{4}\b")

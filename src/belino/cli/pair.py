@@ -49,7 +49,7 @@ def _list(args: Namespace) -> int:
 
 def _approve(args: Namespace) -> int:
     async def resting(store: "Store") -> dict[str, Any] | None:
-        from belino.gateway.pairing import plain_code
+        from belino.gateway.access import plain_code
         from belino.web.wire import pairing_json
 
         paired = await store.pair(plain_code(args.code))

@@ -13,9 +13,8 @@ from belino.domain.message import Arrival, ConversationKey, Deletion, Edit, Mess
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.ports import Accept, Clock, Incoming, Taken
 from belino.domain.stored import ScreenedArrival, StoredMessage, Verdict
-from belino.gateway.access import decide, may_pair
+from belino.gateway.access import decide, may_pair, offer_pairing
 from belino.gateway.events import EventBus
-from belino.gateway.pairing import offer_pairing
 from belino.gateway.sessions import Sessions
 from belino.storage.store import Store
 from belino.turns.counters import Counters

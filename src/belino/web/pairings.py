@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from belino.gateway.pairing import plain_code
+from belino.gateway.access import plain_code
 from belino.web.request_context import RouteCall
 from belino.web.responses import Code, Refusal, answer, not_found
 from belino.web.wire import pairing_json
