@@ -12,7 +12,7 @@ from belino.domain.outcome import MessageOutcome
 from belino.domain.turn import Accepted, Final, ReplyPart, Turn
 from belino.gateway.explain import explain
 from belino.gateway.gateway import Gateway
-from belino.gateway.isolation import Isolation
+from belino.gateway.sessions import Isolation
 from gateway.house import ANN, House, until
 
 A, B, C = (ConversationKey(platform="memory", account="default", channel=name) for name in "abc")
