@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from belino.domain.errors import ConfigError
-from belino.gateway.backups import Backups, check_backups
+from belino.gateway.maintenance import Backups, check_backups
 from belino.storage.audit import audit_home
 from belino.storage.backup_check import verify_backup
 from belino.storage.backup_config import BackupConfig

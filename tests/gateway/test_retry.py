@@ -9,9 +9,8 @@ from belino.domain.errors import AgentError, Busy
 from belino.domain.outcome import MessageOutcome
 from belino.domain.stored import StoredMessage
 from belino.gateway.events import NoticeKind, TurnNotice
-from belino.gateway.explain import explain
+from belino.gateway.explain import NotFailed, explain
 from belino.gateway.gateway import Gateway
-from belino.gateway.retry import NotFailed
 from belino.testing import ScriptedAgent
 from gateway.house import House, HungAgent, until
 

@@ -80,9 +80,8 @@ def _config(home: Home, path: Path | None) -> Config | None:
 
 def _examined(args: Namespace, home: Home, config: Config | None) -> list[dict[str, Any]]:
     async def resting(store: "Store") -> list[dict[str, Any]]:
-        from belino.gateway.backups import check_backups
         from belino.gateway.doctor import examine, examine_adapters, examine_agents
-        from belino.gateway.maintenance import check_database
+        from belino.gateway.maintenance import check_backups, check_database
         from belino.net.clock import SystemClock
 
         required = config is not None and config.media.sandbox == "required"

@@ -20,8 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     async def resting(store: "Store") -> Any:
-        from belino.gateway.explain import explain
-        from belino.gateway.retry import retried_json, retry_failed
+        from belino.gateway.explain import explain, retried_json, retry_failed
 
         message = (await explain(store, args.message)).message
         return retried_json(await retry_failed(store, message))

@@ -1,18 +1,23 @@
-"""Explain what happened to one message, and why, from the store alone."""
+"""Explain what happened to a message, from the store, and retry one that failed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from belino.domain.errors import BelinoError, NoSuchMessage
 from belino.domain.message import ConversationKey
-from belino.domain.outcome import Step
+from belino.domain.outcome import MessageOutcome, Step
 from belino.domain.stored import ParcelRecord, RefRecord, StoredMessage, Story
+from belino.storage.inbox_verbs import InboxVerbs
 from belino.storage.library_verbs import LibraryVerbs
 
 
 class SeveralMessages(BelinoError):
     """The name matches more than one message; the error lists them."""
+
+
+class NotFailed(BelinoError):
+    """There is no failed turn to run again; the error says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +70,26 @@ def as_json(explanation: Explanation) -> dict[str, object]:
         ],
         "media": [_media(record) for record in explanation.refs],
         "parcels": [_parcel(record) for record in explanation.parcels],
+    }
+
+
+async def retry_failed(inbox: InboxVerbs, message: StoredMessage) -> tuple[StoredMessage, ...]:
+    """Queue the message's failed turn again. Returns every message it answers; NotFailed if there is none."""
+    retried = await inbox.retry_turn(message.conversation, message.id)
+    if not retried:
+        raise NotFailed(f"{message_name(message)} {_refusal(message)}")
+    return retried
+
+
+def retried_json(messages: Sequence[StoredMessage]) -> dict[str, object]:
+    """The queued messages: one, or the items of an album."""
+    first = messages[0]
+    return {
+        "name": message_name(first),
+        "conversation": str(first.conversation),
+        "messages": [message.id for message in messages],
+        "outcome": str(first.outcome),
+        "trace": first.trace,
     }
 
 
@@ -147,3 +172,19 @@ def _parcel(record: ParcelRecord) -> Mapping[str, object]:
 
 def _time(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()
+
+
+def _refusal(message: StoredMessage) -> str:
+    if message.author.is_agent:
+        return "is a message of the agent; name the message that was not answered"
+    if message.deleted is not None:
+        return "was deleted"
+    match message.outcome:
+        case MessageOutcome.WAITING:
+            return "waits for its turn already"
+        case MessageOutcome.WORKING:
+            return "did not fail: its turn is running, or goes on with the next start"
+        case MessageOutcome.FAILED:
+            return "is being tried again already"
+        case outcome:
+            return f"did not fail: it is {outcome}; only a failed message can be tried again"

@@ -39,13 +39,12 @@ from belino.domain.stored import ClaimedParcel, ParcelRecord, RefRecord, StoredM
 from belino.domain.turn import Toolbox
 from belino.gateway.access import still_may
 from belino.gateway.adapter_context import AccountContext
-from belino.gateway.backups import Backups
 from belino.gateway.cassettes import WrittenCassette, begin, finish, secrets_of
 from belino.gateway.events import EventBus
+from belino.gateway.explain import retry_failed
 from belino.gateway.intake import AccountAccess, Intake
-from belino.gateway.maintenance import Maintenance
+from belino.gateway.maintenance import Backups, Maintenance
 from belino.gateway.recorder import Recorder, Recording
-from belino.gateway.retry import retry_failed
 from belino.gateway.sessions import Sessions
 from belino.gateway.supervise import AdapterHealth, keep_running
 from belino.media.fetch import Fetcher

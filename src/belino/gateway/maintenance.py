@@ -1,11 +1,16 @@
-"""Maintenance of the state folder: delete at once what users deleted, and within the hour what is old or unused."""
+"""Maintenance of the state folder: delete at once what users deleted, and within the hour what is old or unused.
+
+Scheduled backups run here too, and the checks whose findings the doctor and the status report.
+"""
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from belino import __version__
 from belino.aio.retry import backoff
 from belino.config import Config
 from belino.domain.errors import StoreError
@@ -15,6 +20,8 @@ from belino.domain.stored import Strays, Tidied
 from belino.domain.units import format_size
 from belino.media.fetch import Fetcher
 from belino.media.session_files import remove_copies, remove_older
+from belino.storage.backup_config import BackupConfig
+from belino.storage.backup_schedule import backup_folder, made_backups, make_backup, next_due
 from belino.storage.blobs import on_disk
 from belino.storage.database import DiskState
 from belino.storage.home import Home
@@ -39,6 +46,10 @@ NOT_CHECKED = "could not be checked"
 CHECK_TRIES = 5
 CHECK_AGAIN_SECONDS = 1.0
 """The first wait before the database check is retried; it doubles."""
+BACKUP_RETRY = timedelta(hours=1)
+"""A backup that failed is tried again after this time, or after its interval if that is shorter."""
+LONGEST_BACKUP_WAIT = timedelta(hours=1)
+"""How often the clock and the folder are checked: a machine may sleep, and backups may be deleted by hand."""
 
 
 class Maintenance:
@@ -147,6 +158,70 @@ class Maintenance:
         return gone
 
 
+class _BackupStopped(Exception):
+    """The gateway stops while a backup is being made."""
+
+
+class Backups:
+    """Makes a backup whenever one is due."""
+
+    def __init__(self, config: BackupConfig, home: Home, clock: Clock) -> None:
+        self._config = config
+        self._home = home
+        self._clock = clock
+        self._failure = ""
+
+    async def run(self) -> None:
+        """Wait for the next backup and make it, for as long as the gateway runs."""
+        interval = self._config.interval
+        if interval is None:
+            return
+        folder = backup_folder(self._config, self._home)
+        while True:
+            now = self._clock.now()
+            wait = next_due(folder, interval, now) - now
+            if wait > timedelta():
+                await self._clock.sleep(min(wait, LONGEST_BACKUP_WAIT).total_seconds())
+            elif not await self._made(now):
+                await self._clock.sleep(min(interval, BACKUP_RETRY).total_seconds())
+
+    def finding(self) -> tuple[Finding, ...]:
+        """The result of the last backup, for the doctor and the status."""
+        return check_backups(self._config, self._home, self._clock.now(), failure=self._failure)
+
+    async def _made(self, now: datetime) -> bool:
+        try:
+            problems = await self._in_thread(now)
+        except (StoreError, OSError) as error:
+            problems = (_failure_of(error),)
+        self._failure = problems[0] if problems else ""
+        if problems:
+            log.error("the scheduled backup failed: %s", problems[0])
+        else:
+            log.info("a backup was made and verified")
+        return not problems
+
+    async def _in_thread(self, now: datetime) -> tuple[str, ...]:
+        """Copy and verify in a thread, which stops at the next file when the gateway stops."""
+        stopping = threading.Event()
+
+        def progress(done: int, total: int) -> None:
+            if stopping.is_set():
+                raise _BackupStopped
+
+        work = asyncio.get_running_loop().run_in_executor(
+            None, make_backup, self._config, self._home, now, __version__, progress
+        )
+        try:
+            return tuple(await asyncio.shield(work))
+        except asyncio.CancelledError:
+            stopping.set()
+            await asyncio.wait([work])
+            if not work.cancelled():
+                work.exception()  # retrieved so that asyncio does not log it; the gateway is stopping
+            raise
+
+
 async def forget_deleted(store: Store, home: Home, purge: Callable[[], Awaitable[Sequence[str]]]) -> int:
     """Delete copies and bytes of what users deleted. Returns how many items are still in use."""
     while copied := await store.copied():
@@ -246,3 +321,23 @@ def check_strays(strays: Strays) -> tuple[Finding, ...]:
 
 def _files(count: int) -> str:
     return "one file" if count == 1 else f"{count} files"
+
+
+def check_backups(config: BackupConfig, home: Home, now: datetime, *, failure: str = "") -> tuple[Finding, ...]:
+    """Findings about scheduled backups, from the folder and the last attempt; none if they are not configured."""
+    interval = config.interval
+    if interval is None:
+        return ()
+    folder = backup_folder(config, home)
+    made = made_backups(folder)
+    last = f"the last one is of {max(made):%Y-%m-%d %H:%M} UTC" if made else "there is none yet"
+    cure = f"See whether {folder} can be written to and has room; `belino backup --verify` reads one back."
+    if failure:
+        return (Finding(name="backup", ok=False, says=f"the last attempt failed: {failure}; {last}", cure=cure),)
+    if made and next_due(folder, interval, now) + interval < now:
+        return (Finding(name="backup", ok=False, says=f"overdue: one is due every {config.every}; {last}", cure=cure),)
+    return (Finding(name="backup", ok=True, says=f"every {config.every}, {len(made)} kept in {folder}; {last}"),)
+
+
+def _failure_of(error: StoreError | OSError) -> str:
+    return f"{error.strerror} ({error.filename})" if isinstance(error, OSError) else str(error)

@@ -12,8 +12,7 @@ from belino.domain.message import ChatType, ConversationKey
 from belino.domain.stored import GrantKind
 from belino.gateway import savings
 from belino.gateway.doctor import examine
-from belino.gateway.explain import Explanation, SeveralMessages, as_json, explain
-from belino.gateway.retry import NotFailed, retried_json
+from belino.gateway.explain import Explanation, NotFailed, SeveralMessages, as_json, explain, retried_json
 from belino.web.fields import Fields, parse_conversation
 from belino.web.impersonation import visitor_of
 from belino.web.recordings import recording_json
