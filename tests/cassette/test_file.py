@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from belino.cassette import file as cassette_file
-from belino.cassette.codec import Unreadable
-from belino.cassette.file import media_record, read_cassette, write_cassette
+from belino.cassette.file import Unreadable, media_record, read_cassette, write_cassette
 from belino.domain.errors import BelinoError
 from belino.gateway.replay import config_of, replay
 

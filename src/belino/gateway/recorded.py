@@ -11,8 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from belino.cassette.codec import read_arrival, read_part
-from belino.cassette.file import Cassette
+from belino.cassette.file import Cassette, read_arrival, read_part
 from belino.cassette.journal import Journal, Wishes
 from belino.domain.errors import (
     AdapterError,

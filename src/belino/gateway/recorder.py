@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from belino.cassette.codec import arrival_json, as_json, part_json
+from belino.cassette.file import arrival_json, as_json, part_json
 from belino.cassette.journal import Journal, Wishes
 from belino.cassette.pseudonyms import Secrets
 from belino.domain.errors import BelinoError, ToolError

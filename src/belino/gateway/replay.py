@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from belino import registry
-from belino.cassette.codec import Unreadable, read_arrival
-from belino.cassette.file import Cassette
+from belino.cassette.file import Cassette, Unreadable, read_arrival
 from belino.cassette.journal import Wishes
 from belino.config import AccessConfig, AdapterConfig, AgentConfig, ChannelAccess, Config, from_table
 from belino.domain.errors import ConfigError
