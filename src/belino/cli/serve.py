@@ -19,8 +19,8 @@ from belino.net.redact import configure_logging, hide
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
+    from belino.domain.outcome import Counters
     from belino.gateway.gateway import Gateway
-    from belino.turns.counters import Counters
 
 log = logging.getLogger(__name__)
 

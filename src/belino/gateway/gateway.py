@@ -33,7 +33,7 @@ from belino.domain.errors import Busy, ConfigError, MediaError, StoreError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob, MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
-from belino.domain.outcome import CacheSize, Finding, Standing, TurnState
+from belino.domain.outcome import CacheSize, Counters, Finding, Standing, TurnState
 from belino.domain.ports import Adapter, AdapterContext, Agent, Clock, Taken
 from belino.domain.stored import ClaimedParcel, ParcelRecord, RefRecord, StoredMessage, Tidied
 from belino.domain.turn import Toolbox
@@ -56,7 +56,6 @@ from belino.net.tap import Closable, TappedClient, has_behalf, on_behalf
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.turns.agents import Agents
-from belino.turns.counters import Counters
 from belino.turns.reply import Flushed, Replies
 from belino.turns.runner import TurnRunner
 

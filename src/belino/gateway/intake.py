@@ -10,14 +10,13 @@ from belino.domain.errors import ScopeError, StoreError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Deletion, Edit, Message, Quote, Unsupported
-from belino.domain.outcome import MessageOutcome, Standing, TurnState
+from belino.domain.outcome import Counters, MessageOutcome, Standing, TurnState
 from belino.domain.ports import Accept, Clock, Incoming, Taken
 from belino.domain.stored import ScreenedArrival, StoredMessage, Verdict
 from belino.gateway.access import decide, may_pair, offer_pairing
 from belino.gateway.events import EventBus
 from belino.gateway.sessions import Sessions
 from belino.storage.store import Store
-from belino.turns.counters import Counters
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from belino.domain.errors import AgentError, MemoryLost, StoreError, place_of, r
 from belino.domain.failpoints import failpoint
 from belino.domain.media import ImageBlock
 from belino.domain.message import ConversationKey
-from belino.domain.outcome import Stage, Step, TurnState
+from belino.domain.outcome import Counters, Stage, Step, TurnState
 from belino.domain.ports import Adapter, Agent, Clock, Drafts, ShowsTyping
 from belino.domain.reply import Parcel
 from belino.domain.stored import ClaimedTurn, RefRecord, Session, TurnEnd
@@ -44,7 +44,6 @@ from belino.tools.tool_context import ToolContext
 from belino.tools.toolbox import make_toolbox
 from belino.turns.agents import Agents
 from belino.turns.attach import PictureAttacher
-from belino.turns.counters import Counters
 from belino.turns.drafts import Draft, DraftWriter, TurnEvents
 from belino.turns.prompt import PromptBuilder, Withdrawn
 from belino.turns.reply import Replies

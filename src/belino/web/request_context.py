@@ -15,7 +15,7 @@ from belino.context.history import History
 from belino.domain.audit import Audit
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey, Message
-from belino.domain.outcome import CacheSize, Finding
+from belino.domain.outcome import CacheSize, Counters, Finding
 from belino.domain.ports import Adapter, Clock, Taken
 from belino.domain.stored import ParcelRecord, RefRecord, StoredMessage, Tidied, UploadLimits
 from belino.domain.turn import Toolbox
@@ -29,7 +29,6 @@ from belino.media.sandbox.sandbox import Sandbox
 from belino.storage.home import Home
 from belino.storage.store import Store
 from belino.turns.agents import Agents
-from belino.turns.counters import Counters
 from belino.turns.reply import Flushed
 from belino.web.auth import Attempts, Origins, Requires, Visitor, admit
 from belino.web.connections import EvictionQueue, count_as_known
