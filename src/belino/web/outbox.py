@@ -1,12 +1,13 @@
-"""The outbox for the gateway's owner: waiting and failed parcels with their reasons, to be retried or dropped."""
+"""The outbox for the gateway's owner: parcels with their reasons, to be retried or dropped, and pending files."""
 
 from starlette.responses import Response
 
 from belino.domain.reply import ParcelState
 from belino.domain.stored import ParcelRecord
+from belino.turns.reply import Flushed
 from belino.web.request_context import RouteCall
 from belino.web.responses import Code, Refusal, answer, bad_request, not_found
-from belino.web.wire import parcel_json
+from belino.web.wire import Json, parcel_json
 
 LISTED = 500
 
@@ -41,6 +42,15 @@ async def drop(call: RouteCall) -> Response:
     return await _decided(call, await call.site.gateway.drop_parcel((await _known(call)).key))
 
 
+async def flush_pending(call: RouteCall) -> Response:
+    """Put the pending files of a conversation, or of all, into the outbox."""
+    fields = await call.fields("conversation")
+    where = fields.conversation("conversation") if fields.has("conversation") else None
+    if where is not None:
+        await call.site.must_exist(where)
+    return answer({"flushed": [_flushed_json(each) for each in await call.site.gateway.flush(where)]})
+
+
 async def _known(call: RouteCall) -> ParcelRecord:
     parcel = await call.store.parcel(call.request.path_params["key"])
     if parcel is None:
@@ -59,3 +69,12 @@ def too_late(parcel: ParcelRecord) -> str:
     if parcel.dropped:
         return "This was dropped already."
     return "This is sent already." if parcel.state is ParcelState.SENT else "This is being sent right now."
+
+
+def _flushed_json(flushed: Flushed) -> Json:
+    return {
+        "conversation": str(flushed.conversation),
+        "sent": flushed.sent,
+        "refused": [{"name": name, "reason": reason} for name, reason in flushed.refused],
+        "waiting": flushed.waiting,
+    }
