@@ -4,11 +4,13 @@ import ipaddress
 from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
+from starlette.responses import Response
 
 from belino.domain.errors import ConfigError
 from belino.domain.message import ConversationKey
@@ -19,6 +21,8 @@ from belino.web.responses import Code, Refusal, not_found
 
 SECRET_CHARS = 256
 SAFE_METHODS = frozenset({"GET", "HEAD"})
+COOKIE_NAME = "belino_session"
+"""The full name up to version 0.7.0; browsers send cookies to every port of a host."""
 
 _BEARER_KINDS = frozenset({GrantKind.PROGRAM, GrantKind.CHANNEL})
 _COOKIE_KINDS = frozenset({GrantKind.BROWSER})
@@ -67,12 +71,6 @@ class ChecksSecrets(Protocol):
     """Finds the grant of a secret."""
 
     async def check(self, secret: str) -> Grant | None: ...
-
-
-class ReadsCookie(Protocol):
-    """Knows the cookie name of a browser's login."""
-
-    def read(self, connection: HTTPConnection) -> str | None: ...
 
 
 class ServerSettings(Protocol):
@@ -159,6 +157,38 @@ def _network(proxy: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
         raise ConfigError(f"server.trusted_proxies holds {proxy!r}; write an address or a network") from None
 
 
+class SessionCookie:
+    """The session cookie, named after the instance, so that several gateways on one host have separate logins."""
+
+    def __init__(self, instance: str, origins: Origins) -> None:
+        self._name = f"{COOKIE_NAME}_{instance}"
+        self._origins = origins
+
+    def name(self, connection: HTTPConnection) -> str:
+        """`__Host-` over HTTPS, where browsers support it. No subdomain and no plain page can then set one."""
+        return f"__Host-{self._name}" if self._origins.is_https(connection) else self._name
+
+    def read(self, connection: HTTPConnection) -> str | None:
+        """The secret of a browser's cookie; under the former name only if there is none under its own."""
+        return connection.cookies.get(self.name(connection)) or connection.cookies.get(COOKIE_NAME)
+
+    def write(self, request: HTTPConnection, response: Response, secret: str, *, seconds: int) -> None:
+        """Set the cookie; zero seconds delete it."""
+        self._set(request, response, self.name(request), secret, seconds)
+
+    def rename(self, request: HTTPConnection, response: Response, visitor: Visitor, now: datetime) -> None:
+        """Move a login of version 0.7.0, under the former name, to the name of this instance."""
+        expires = visitor.grant.expires
+        if request.cookies.get(COOKIE_NAME) != visitor.secret or expires is None:
+            return
+        self.write(request, response, visitor.secret, seconds=max(1, int((expires - now).total_seconds())))
+        self._set(request, response, COOKIE_NAME, "", 0)
+
+    def _set(self, request: HTTPConnection, response: Response, name: str, value: str, seconds: int) -> None:
+        secure = self._origins.is_https(request)
+        response.set_cookie(name, value, max_age=seconds, path="/", secure=secure, httponly=True, samesite="strict")
+
+
 class Attempts:
     """Failed logins per peer in the last minute; an attempt counts as failed until it succeeds."""
 
@@ -191,7 +221,7 @@ class Attempts:
 
 
 async def admit(
-    connection: HTTPConnection, requires: Requires, *, grants: ChecksSecrets, cookie: ReadsCookie, origins: Origins
+    connection: HTTPConnection, requires: Requires, *, grants: ChecksSecrets, cookie: SessionCookie, origins: Origins
 ) -> Visitor:
     """The visitor of a request, if their grant meets the requirement; Refusal otherwise."""
     bearer = _bearer(connection)

@@ -30,9 +30,8 @@ from belino.storage.home import Home
 from belino.storage.store import Store
 from belino.turns.agents import Agents
 from belino.turns.reply import Flushed
-from belino.web.auth import Attempts, Origins, Requires, Visitor, admit
+from belino.web.auth import Attempts, Origins, Requires, SessionCookie, Visitor, admit
 from belino.web.connections import EvictionQueue, count_as_known
-from belino.web.cookies import SessionCookie
 from belino.web.events import Events
 from belino.web.fields import Fields, parse_json
 from belino.web.grants import Grants
