@@ -9,7 +9,7 @@ from belino.domain.message import ChatType, ConversationKey
 from belino.domain.stored import Grant, GrantKind
 from belino.gateway.events import Notice, NoticeKind
 from belino.testing import FakeClock
-from belino.web import overview
+from belino.web import events
 from belino.web.auth import Visitor
 from belino.web.events import LOST, QUEUED_CHARS, QUEUED_FRAMES, Subscription
 from belino.web.wire import message_json
@@ -143,8 +143,8 @@ async def test_open_sockets_do_not_read_their_login_again(site: Any, monkeypatch
 
 
 async def test_a_change_in_more_conversations_than_an_overview_lists_makes_pages_reload(site: Any) -> None:
-    collected = overview.Overview(site.gateway.store, FakeClock(), pages=lambda: 1)
-    for number in range(overview.MOST_CHANGES + 1):
+    collected = events.Overview(site.gateway.store, FakeClock(), pages=lambda: 1)
+    for number in range(events.MOST_CHANGES + 1):
         key = ConversationKey(platform="web", account="default", channel=str(number))
         collected.note(Notice(kind=NoticeKind.CHANGED, conversation=key))
     assert (await collected.take())["event"] == "lost"
@@ -154,7 +154,7 @@ async def test_a_change_in_more_conversations_than_an_overview_lists_makes_pages
 @pytest.mark.parametrize(("pages", "seconds"), [(1, 1), (200, 4)])
 async def test_with_many_pages_an_overview_is_sent_less_often(site: Any, pages: int, seconds: int) -> None:
     clock = FakeClock()
-    collected = overview.Overview(site.gateway.store, clock, pages=lambda: pages)
+    collected = events.Overview(site.gateway.store, clock, pages=lambda: pages)
     waiting = asyncio.create_task(collected.settled())
     collected.note(Notice(kind=NoticeKind.CHANGED, conversation=OTHER))
     await clock.advance(seconds - 0.5)
