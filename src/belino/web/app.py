@@ -29,7 +29,6 @@ from belino.web import (
     outbox,
     pages,
     pairings,
-    previews,
     recordings,
     uploads,
 )
@@ -177,8 +176,8 @@ def _chat_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute(upload, uploads.drop_upload, requires=own, site=site, methods=["DELETE"]),
         GuardedRoute("/api/media", media.list_media, requires=own, site=site),
         GuardedRoute("/api/media/{filename}", media.serve_media, requires=own, site=site),
-        GuardedRoute("/api/media/{filename}/preview", previews.show_preview, requires=own, site=site),
-        GuardedRoute("/api/media/{filename}/picture", previews.show_picture, requires=own, site=site),
+        GuardedRoute("/api/media/{filename}/preview", media.show_preview, requires=own, site=site),
+        GuardedRoute("/api/media/{filename}/picture", media.show_picture, requires=own, site=site),
         GuardedRoute("/api/explain", api.explain_message, requires=own, site=site),
         GuardedRoute("/api/retry", api.retry_message, requires=own, site=site, methods=["POST"]),
         GuardedRoute("/api/context", context.show_context, requires=own, site=site),
