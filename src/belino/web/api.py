@@ -14,7 +14,7 @@ from belino.gateway import savings
 from belino.gateway.doctor import examine
 from belino.gateway.explain import Explanation, NotFailed, SeveralMessages, as_json, explain, retried_json
 from belino.web.fields import Fields, parse_conversation
-from belino.web.impersonation import visitor_of
+from belino.web.messages import visitor_of
 from belino.web.recordings import recording_json
 from belino.web.request_context import RouteCall, Site
 from belino.web.responses import Code, Refusal, answer, bad_request, not_found

@@ -1,9 +1,14 @@
-"""Messages: post one and read the history, the same for the chat socket and for HTTP."""
+"""Messages: post one and read the history, the same for the chat socket and for HTTP.
+
+On another platform the page posts by impersonation, where an adapter allows it, as in the demo.
+"""
 
 import asyncio
 import logging
 import re
 import secrets
+from collections.abc import AsyncIterator
+from typing import Protocol, runtime_checkable
 
 from starlette.responses import Response
 
@@ -12,10 +17,10 @@ from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.domain.stored import GrantKind, StoredMessage
+from belino.gateway.events import Notice
 from belino.web.attachments import ATTACHMENTS, Luggage, as_ref, parse_attachments
 from belino.web.auth import Visitor
 from belino.web.fields import Fields, parse_json
-from belino.web.impersonation import speak
 from belino.web.request_context import JSON_BYTES, RouteCall, Site
 from belino.web.responses import Code, Refusal, answer, bad_request
 from belino.web.wire import Json, message_json
@@ -30,8 +35,21 @@ PAGE_CHARS = 2_000_000
 # Shorter than the page's own timeout, so that it gets an error instead.
 POST_SECONDS = 25.0
 LARGE_BODY_SECONDS = 120.0
+HEARD_SECONDS = 20.0
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@runtime_checkable
+class LendsVoice(Protocol):
+    """A platform on which the page's user has an identity."""
+
+    visitor: str
+    """The author id of the page's user."""
+
+    async def speak(self, conversation: ConversationKey, text: str, *, key: str, reply_to: str | None = None) -> str:
+        """Send it on the platform and return the message's id there; the same key is sent once."""
+        ...
 
 
 async def post_message(call: RouteCall) -> Response:
@@ -196,3 +214,42 @@ def _message_id(fields: Fields) -> str:
     if not _ID.fullmatch(message_id):
         raise bad_request("id must be 1 to 64 of A–Z, a–z, 0–9, _ and -.")
     return message_id
+
+
+def visitor_of(site: Site, conversation: ConversationKey) -> str | None:
+    """The author under which the page may speak here; None if it may only read."""
+    voice = _voice(site, conversation)
+    return None if voice is None else voice.visitor
+
+
+async def speak(
+    site: Site, conversation: ConversationKey, text: str, *, key: str, reply_to: str | None
+) -> StoredMessage:
+    """Send it there, and wait until it arrives like any other message."""
+    voice = _voice(site, conversation)
+    if voice is None:
+        raise bad_request("Only web conversations take messages here; write to the others on their own platform.")
+    await site.must_exist(conversation)
+    channel = conversation.whole_channel
+    async with site.gateway.notices.subscribe(lambda one: one is not None and one.whole_channel == channel) as notices:
+        said = await voice.speak(conversation, text, key=key, reply_to=reply_to)
+        for message in await site.store.messages(channel, [said]):
+            return message
+        try:
+            async with asyncio.timeout(HEARD_SECONDS):
+                return await _heard(notices, said)
+        except TimeoutError:
+            raise Busy("It was said and has not come back yet; send it again under the same id.") from None
+
+
+def _voice(site: Site, conversation: ConversationKey) -> LendsVoice | None:
+    adapter: object = site.gateway.adapters.get((conversation.platform, conversation.account))
+    return adapter if isinstance(adapter, LendsVoice) else None
+
+
+async def _heard(notices: AsyncIterator[Notice], said: str) -> StoredMessage:
+    async for notice in notices:
+        message = notice.payload
+        if isinstance(message, StoredMessage) and message.id == said:
+            return message
+    raise TimeoutError
