@@ -16,19 +16,18 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from belino.domain.errors import BelinoError
 from belino.web import (
+    access,
     api,
     chat,
     context,
     fetches,
     hooks,
-    logins,
     mcp,
     media,
     messages,
     metrics,
     outbox,
     pages,
-    pairings,
     recordings,
     uploads,
 )
@@ -156,7 +155,7 @@ def _open_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/", pages.index, requires=nobody, site=site),
         GuardedRoute("/static/{path:path}", pages.static, requires=nobody, site=site),
         GuardedRoute("/healthz", api.healthz, requires=nobody, site=site),
-        GuardedRoute("/api/login", logins.log_in, requires=nobody, site=site, methods=["POST"]),
+        GuardedRoute("/api/login", access.log_in, requires=nobody, site=site, methods=["POST"]),
         GuardedRoute(hook, hooks.take_hook, requires=nobody, site=site, methods=EVERY_METHOD),
     ]
 
@@ -190,8 +189,8 @@ def _desk_routes(site: Site) -> list[BaseRoute]:
     person = Requires.PERSON
     return [
         GuardedRoute("/api/me", api.me, requires=person, site=site),
-        GuardedRoute("/api/logout", logins.log_out, requires=person, site=site, methods=["POST"]),
-        GuardedRoute("/api/logins", logins.make_login, requires=Requires.PROGRAM, site=site, methods=["POST"]),
+        GuardedRoute("/api/logout", access.log_out, requires=person, site=site, methods=["POST"]),
+        GuardedRoute("/api/logins", access.make_login, requires=Requires.PROGRAM, site=site, methods=["POST"]),
         GuardedRoute("/api/conversations", api.list_conversations, requires=person, site=site),
         GuardedRoute("/api/conversations", api.open_conversation, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/status", api.status, requires=person, site=site),
@@ -204,12 +203,12 @@ def _desk_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/outbox/{key}", outbox.drop, requires=person, site=site, methods=["DELETE"]),
         GuardedRoute("/api/audit", api.audit, requires=person, site=site),
         GuardedRoute("/api/doctor", api.doctor, requires=person, site=site),
-        GuardedRoute("/api/tokens", logins.list_tokens, requires=person, site=site),
-        GuardedRoute("/api/tokens", logins.make_token, requires=person, site=site, methods=["POST"]),
-        GuardedRoute("/api/tokens/{grant_id}", logins.revoke_token, requires=person, site=site, methods=["DELETE"]),
-        GuardedRoute("/api/pairings", pairings.list_pairings, requires=person, site=site),
-        GuardedRoute("/api/pairings", pairings.approve, requires=person, site=site, methods=["POST"]),
-        GuardedRoute("/api/pairings", pairings.revoke, requires=person, site=site, methods=["DELETE"]),
+        GuardedRoute("/api/tokens", access.list_tokens, requires=person, site=site),
+        GuardedRoute("/api/tokens", access.make_token, requires=person, site=site, methods=["POST"]),
+        GuardedRoute("/api/tokens/{grant_id}", access.revoke_token, requires=person, site=site, methods=["DELETE"]),
+        GuardedRoute("/api/pairings", access.list_pairings, requires=person, site=site),
+        GuardedRoute("/api/pairings", access.approve_pairing, requires=person, site=site, methods=["POST"]),
+        GuardedRoute("/api/pairings", access.revoke_pairing, requires=person, site=site, methods=["DELETE"]),
         GuardedRoute("/api/recording", recordings.show_recording, requires=person, site=site),
         GuardedRoute("/api/recording", recordings.start_recording, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/recording", recordings.stop_recording, requires=person, site=site, methods=["DELETE"]),

@@ -21,12 +21,12 @@ from belino.domain.errors import ConfigError
 from belino.domain.message import ChatType
 from belino.domain.stored import GrantKind
 from belino.net.listener import stop_accepting
+from belino.web.access import login_url
 from belino.web.api import web_conversation
 from belino.web.app import make_app
 from belino.web.auth import Origins
 from belino.web.chat import FRAME_BYTES
 from belino.web.connections import ConnectionPool, shares_of
-from belino.web.logins import login_url
 from belino.web.protocol import BoundedHttp, BoundedSocket, TlsFront
 from belino.web.request_context import House, Site
 

@@ -1,20 +1,25 @@
-"""Logins: log in and out, and tokens for others."""
+"""Access for people and programs: logins, tokens for others, and pairings that the operator approves."""
 
 from datetime import timedelta
 
 from starlette.responses import Response
 
 from belino.domain.stored import Grant, GrantKind
+from belino.gateway.access import plain_code
 from belino.storage.access_verbs import AccessVerbs
 from belino.web.auth import SECRET_CHARS, refuse_foreign_page, unauthorized
 from belino.web.request_context import RouteCall
-from belino.web.responses import answer, not_found
-from belino.web.wire import grant_json
+from belino.web.responses import Code, Refusal, answer, not_found
+from belino.web.wire import grant_json, pairing_json
 
 LOGIN_BYTES = 1_024
 LOGIN_SECONDS = 5.0
 NOTE_CHARS = 100
 MOST_DAYS = 3650
+CODE_CHARS = 64
+WRONG_CODE = (
+    "No one is waiting under this code: it was mistyped, has run out, or was refused. `belino pair` shows who waits."
+)
 
 
 async def log_in(call: RouteCall) -> Response:
@@ -80,6 +85,28 @@ async def revoke_token(call: RouteCall) -> Response:
     """Revoke a token; its open sockets close within seconds. A browser's login ends by logout."""
     grant_id = call.request.path_params["grant_id"]
     if grant_id not in {grant.id for grant in await _tokens(call)} or not await call.site.grants.revoke(grant_id):
+        raise not_found()
+    return Response(status_code=204)
+
+
+async def list_pairings(call: RouteCall) -> Response:
+    """Waiting and paired people; never a code, which only the stranger may present."""
+    return answer({"pairings": [pairing_json(pairing) for pairing in await call.store.pairings()]})
+
+
+async def approve_pairing(call: RouteCall) -> Response:
+    """Accept the person with this code, for direct messages of that account and nothing else."""
+    fields = await call.fields("code")
+    paired = await call.store.pair(plain_code(fields.text("code", most=CODE_CHARS)))
+    if paired is None:
+        raise Refusal(404, Code.NOT_FOUND, WRONG_CODE)
+    return answer(pairing_json(paired), status=201)
+
+
+async def revoke_pairing(call: RouteCall) -> Response:
+    """Revoke a pairing; later messages are denied."""
+    who = call.query("who").conversation("who")
+    if not await call.store.unpair(who.platform, who.account, who.channel):
         raise not_found()
     return Response(status_code=204)
 
