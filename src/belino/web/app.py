@@ -22,7 +22,6 @@ from belino.web import (
     context,
     fetches,
     hooks,
-    mcp,
     media,
     messages,
     metrics,
@@ -166,7 +165,7 @@ def _chat_routes(site: Site) -> list[BaseRoute]:
     upload = "/api/uploads/{upload_id}"
     return [
         GuardedSocket("/ws", requires=own, site=site),
-        GuardedRoute("/mcp", mcp.serve_mcp, requires=own, site=site, methods=["GET", "POST", "DELETE"]),
+        GuardedRoute("/mcp", context.serve_mcp, requires=own, site=site, methods=["GET", "POST", "DELETE"]),
         GuardedRoute("/api/messages", messages.get_messages, requires=own, site=site),
         GuardedRoute("/api/messages", messages.post_message, requires=own, site=site, methods=["POST"]),
         GuardedRoute("/api/uploads", uploads.start_upload, requires=own, site=site, methods=["POST"]),

@@ -1,4 +1,4 @@
-"""Context of a conversation as an agent would read it, and a search of its channel."""
+"""Context of a conversation as an agent would read it, a search of its channel, and its tools for MCP clients."""
 
 from urllib.parse import unquote
 
@@ -7,7 +7,9 @@ from starlette.responses import Response
 from belino.context.search import results_json, search
 from belino.domain.errors import NoSuchMessage, ToolError
 from belino.tools.arguments import Arguments
+from belino.tools.server import App, McpDoor
 from belino.turns.preview import as_json, preview
+from belino.web.fields import parse_conversation
 from belino.web.request_context import RouteCall
 from belino.web.responses import answer, bad_request, not_found
 
@@ -16,6 +18,7 @@ INTENT_CHARS = 2_000
 AUTHORS_CHARS = 2_000
 CURSOR_CHARS = 256
 RESULTS_DEFAULT, RESULTS_MOST = 8, 50
+CONVERSATION_HEADER = "x-belino-conversation"
 
 
 async def show_context(call: RouteCall) -> Response:
@@ -68,3 +71,14 @@ async def search_channel(call: RouteCall) -> Response:
         cursor=query.text("cursor", most=CURSOR_CHARS) if query.has("cursor") else None,
     )
     return answer(results_json(page) | ({"note": note} if note else {}))
+
+
+async def serve_mcp(call: RouteCall) -> App:
+    """The tools of one conversation, for an MCP client: a channel's token opens its own, the command line names one."""
+    named = call.request.headers.get(CONVERSATION_HEADER)
+    conversation = parse_conversation(named) if named else call.visitor.grant.conversation
+    if conversation is None:
+        raise bad_request(f"Name the conversation in the header {CONVERSATION_HEADER}.")
+    call.visitor.must_see(conversation)
+    await call.site.must_exist(conversation)
+    return McpDoor(call.site.gateway.toolbox).app(conversation)
