@@ -3,19 +3,20 @@
 import re
 import secrets
 import unicodedata
+from dataclasses import asdict
 
 from starlette.responses import Response
 
 from belino import __version__
-from belino.domain.errors import NoSuchMessage
+from belino.domain.errors import NoSuchMessage, StoreError
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.stored import GrantKind
 from belino.gateway import savings
 from belino.gateway.doctor import examine
 from belino.gateway.explain import Explanation, NotFailed, SeveralMessages, as_json, explain, retried_json
+from belino.gateway.recorder import Recording, RecordingRefused
 from belino.web.fields import Fields, parse_conversation
 from belino.web.messages import visitor_of
-from belino.web.recordings import recording_json
 from belino.web.request_context import RouteCall, Site
 from belino.web.responses import Code, Refusal, answer, bad_request, not_found
 from belino.web.uploads import CHUNK_BYTES
@@ -196,3 +197,44 @@ async def doctor(call: RouteCall) -> Response:
         soundness=(*gateway.soundness(), *gateway.recorder.findings()),
     )
     return answer({"ok": all(finding.ok for finding in findings), "findings": [finding_json(f) for f in findings]})
+
+
+async def show_recording(call: RouteCall) -> Response:
+    """The state of the recording; null if there is none."""
+    return answer({"recording": recording_json(call.site.gateway.recorder.state())})
+
+
+async def start_recording(call: RouteCall) -> Response:
+    """Start to record one conversation, or all of them."""
+    fields = await call.fields("conversation", "without_text", "without_media")
+    where = fields.conversation("conversation") if fields.has("conversation") else None
+    try:
+        begun = await call.site.gateway.record(
+            where, without_text=_switch(fields, "without_text"), without_media=_switch(fields, "without_media")
+        )
+    except RecordingRefused as error:
+        raise Refusal(409, Code.CONFLICT, str(error)) from None
+    return answer({"recording": recording_json(begun)}, status=201)
+
+
+async def stop_recording(call: RouteCall) -> Response:
+    """End the recording and write its cassette, on this machine."""
+    try:
+        written = await call.site.gateway.stop_recording()
+    except RecordingRefused as error:
+        raise Refusal(409, Code.CONFLICT, str(error)) from None
+    except StoreError as error:
+        raise Refusal(507, Code.INTERNAL, str(error)) from None
+    return answer({**asdict(written), "path": str(written.path)})
+
+
+def recording_json(recording: Recording | None) -> Json | None:
+    """A recording in wire format."""
+    return None if recording is None else asdict(recording)
+
+
+def _switch(fields: Fields, name: str) -> bool:
+    value = fields.raw(name)
+    if value is not None and not isinstance(value, bool):
+        raise bad_request(f"The body: {name} must be true or false.")
+    return bool(value)

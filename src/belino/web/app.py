@@ -27,7 +27,6 @@ from belino.web import (
     metrics,
     outbox,
     pages,
-    recordings,
     uploads,
 )
 from belino.web.auth import Requires
@@ -208,9 +207,9 @@ def _desk_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/pairings", access.list_pairings, requires=person, site=site),
         GuardedRoute("/api/pairings", access.approve_pairing, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/pairings", access.revoke_pairing, requires=person, site=site, methods=["DELETE"]),
-        GuardedRoute("/api/recording", recordings.show_recording, requires=person, site=site),
-        GuardedRoute("/api/recording", recordings.start_recording, requires=person, site=site, methods=["POST"]),
-        GuardedRoute("/api/recording", recordings.stop_recording, requires=person, site=site, methods=["DELETE"]),
+        GuardedRoute("/api/recording", api.show_recording, requires=person, site=site),
+        GuardedRoute("/api/recording", api.start_recording, requires=person, site=site, methods=["POST"]),
+        GuardedRoute("/api/recording", api.stop_recording, requires=person, site=site, methods=["DELETE"]),
         GuardedRoute("/api/media/fetch", fetches.fetch_media, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/media/gc", media.tidy_up, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/metrics", metrics.show_metrics, requires=person, site=site),
