@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from belino.cli.demo import PACE_SECONDS, add_arguments
+from belino.cli.demo import PACE_SECONDS, demo_arguments
 
 PAGE = Path(__file__).parents[2] / "docs" / "demo.md"
 WAIT_SECONDS = 90.0
@@ -76,7 +76,7 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
 @pytest.mark.parametrize(("given", "pace"), [([], PACE_SECONDS), (["--fast"], 0.0), (["--pace", "2"], 2.0)])
 def test_people_talk_at_their_own_pace_unless_told(given: list[str], pace: float) -> None:
     parser = ArgumentParser()
-    add_arguments(parser)
+    demo_arguments(parser)
     assert parser.parse_args(given).pace == pace
 
 

@@ -63,10 +63,14 @@ def test_an_option_before_the_command_is_told_its_place() -> None:
     assert "options follow the command, like belino status --home" in done.stderr
 
 
-def test_the_table_of_commands_is_exactly_the_modules_that_are_commands() -> None:
-    modules = [importlib.import_module(f"belino.cli.{m.name}") for m in pkgutil.iter_modules(cli.__path__)]
-    commands = {m.__name__.rpartition(".")[2] for m in modules if hasattr(m, "run") and hasattr(m, "add_arguments")}
-    assert commands == set(cli.COMMANDS)
+def test_the_tables_list_exactly_the_commands_and_their_modules() -> None:
+    found = {}
+    for name in (module.name for module in pkgutil.iter_modules(cli.__path__)):
+        module = importlib.import_module(f"belino.cli.{name}")
+        own = [each for each in vars(module).values() if getattr(each, "__module__", "") == module.__name__]
+        runs = [getattr(each, "__name__", "") for each in own]
+        found |= {run.removeprefix("run_"): name for run in runs if run.startswith("run_") and run != "run_command"}
+    assert found == {command: cli.GROUPS.get(command, command) for command in cli.COMMANDS}
 
 
 def test_every_command_has_a_row_on_its_page() -> None:

@@ -33,6 +33,8 @@ COMMANDS = {
     "bench": "Measure this machine against the goals.",
 }
 
+GROUPS: dict[str, str] = {}
+"""The module of a command that is not in one of its own name."""
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 

@@ -1,6 +1,6 @@
 """belino audit: check that every arrival, attachment, parcel and blob is accounted for."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import Counter
 from typing import Any
 
@@ -13,11 +13,7 @@ AUDIT_SECONDS = 600.0
 """Time limit of the gateway: it reads every row of the store once."""
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """The command has no arguments of its own."""
-
-
-def run(args: Namespace) -> int:
+def run_audit(args: Namespace) -> int:
     found = _audited(Home.at(args.home))
     if args.json:
         show_json(found)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from belino.storage.backup import BackedUp
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def backup_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="DIR", help="an empty folder, or one with an earlier backup")
     parser.add_argument(
         "--verify", action="store_true", help="read the backup in DIR back instead; 1 if it is not whole"
@@ -25,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--without-key", action="store_true", help="leave the key out; keep it somewhere else yourself")
 
 
-def run(args: Namespace) -> int:
+def run_backup(args: Namespace) -> int:
     return _verify(args) if args.verify else _back_up(args)
 
 

@@ -11,7 +11,7 @@ from belino.cli.show import show_json
 from belino.domain.errors import BelinoError
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def bench_arguments(parser: ArgumentParser) -> None:
     names = sorted(module.name for module in pkgutil.iter_modules(bench.__path__) if not module.name.startswith("_"))
     parser.add_argument("name", metavar="NAME", choices=names, help=f"what to measure: {', '.join(names)}")
     parser.add_argument("--minutes", type=float, metavar="N", help="how long `soak` runs; judged from 30 on")
@@ -19,7 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--corpus", type=Path, metavar="FOLDER", help="measure on these files instead of made ones")
 
 
-def run(args: Namespace) -> int:
+def run_bench(args: Namespace) -> int:
     if args.corpus is not None and not args.corpus.is_dir():
         raise BelinoError(f"{args.corpus} is not a folder")
     given = {name: value for name in ("minutes", "rate") if (value := getattr(args, name)) is not None}

@@ -1,6 +1,6 @@
 """belino channels: list channels, and what belino holds of them."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
@@ -11,11 +11,7 @@ if TYPE_CHECKING:
     from belino.storage.store import Store
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """The command has no arguments of its own."""
-
-
-def run(args: Namespace) -> int:
+def run_channels(args: Namespace) -> int:
     answer = ask(args, running=lambda gateway: gateway.get("/api/channels"), resting=_channels)
     if args.json:
         show_json(answer)

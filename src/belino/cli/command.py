@@ -5,9 +5,10 @@ import sys
 from argparse import SUPPRESS, ArgumentParser
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from belino.cli import BAD_CONFIG, COMMANDS, FAILED, NOT_RUNNING
+from belino.cli import BAD_CONFIG, COMMANDS, FAILED, GROUPS, NOT_RUNNING
 from belino.domain.errors import BelinoError, ConfigError
 
 HOME = "the state folder (default: $BELINO_HOME, or ~/.belino)"
@@ -18,13 +19,12 @@ class NotRunning(BelinoError):
 
 
 def run_command(name: str, arguments: list[str]) -> int:
-    """Run the command of this name."""
-    command = import_module(f"belino.cli.{name}")
+    """Run the command of this name: `run_NAME` of its module, with the arguments of `NAME_arguments`, if it has any."""
     args = make_parser(name).parse_args(arguments)
     # Our files are readable by their owner only, whatever the umask is.
     os.umask(0o077)
     try:
-        return int(command.run(args))
+        return int(getattr(_module(name), f"run_{name}")(args))
     except BelinoError as error:
         # Our own messages contain no secrets and no terminal escapes; plugin errors and file names may.
         from belino.cli.show import clean
@@ -37,9 +37,14 @@ def run_command(name: str, arguments: list[str]) -> int:
 def make_parser(name: str) -> ArgumentParser:
     """The argument parser of a command."""
     parser = ArgumentParser(prog=f"belino {name}", description=COMMANDS[name])
-    import_module(f"belino.cli.{name}").add_arguments(parser)
+    if add_arguments := getattr(_module(name), f"{name}_arguments", None):
+        add_arguments(parser)
     _add_everywhere(parser)
     return parser
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(f"belino.cli.{GROUPS.get(name, name)}")
 
 
 def _add_everywhere(parser: ArgumentParser) -> None:

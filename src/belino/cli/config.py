@@ -11,7 +11,7 @@ from belino.domain.errors import ConfigError
 from belino.storage.home import Home
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def config_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="show|check|init", help="what to do")
     for name, says in (
         ("show", "print every setting in force"),
@@ -22,7 +22,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         action.add_argument("--config", type=Path, metavar="FILE", help="use this file instead of the state folder's")
 
 
-def run(args: Namespace) -> int:
+def run_config(args: Namespace) -> int:
     home = Home.at(args.home)
     if args.action == "init":
         return _init(args.config or home.path / "belino.toml", as_json=args.json)

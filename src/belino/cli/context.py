@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MESSAGE_ID_CHARS = 256
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def context_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("conversation", metavar="CONVERSATION", help="platform:account:channel[:thread]")
     parser.add_argument(
         "--at",
@@ -27,7 +27,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(args: Namespace) -> int:
+def run_context(args: Namespace) -> int:
     conversation = ConversationKey.parse(args.conversation)
 
     async def resting(store: "Store") -> Any:

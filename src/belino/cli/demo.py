@@ -48,7 +48,7 @@ EXPLAINS = (
 )
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def demo_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--no-browser", action="store_true", help="only print the address of the page")
     pace = parser.add_mutually_exclusive_group()
     pace.add_argument(
@@ -62,7 +62,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--port", type=PORT, default=0, metavar="N", help="the page's port; any free one unless given")
 
 
-def run(args: Namespace) -> int:
+def run_demo(args: Namespace) -> int:
     import uvloop
 
     configure_logging("error")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from belino.storage.store import Store
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def doctor_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="use this file instead of the state folder's")
     parser.add_argument(
         "--repair",
@@ -28,11 +28,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(args: Namespace) -> int:
+def run_doctor(args: Namespace) -> int:
     if args.repair:
-        from belino.cli.repair import run_repair
+        from belino.cli.repair import repair_database
 
-        return run_repair(args)
+        return repair_database(args)
     home = Home.at(args.home)
     findings = [_as_json(finding) for finding in check_configuration(home, args.config)]
     try:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from belino.storage.store import Store
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def explain_arguments(parser: ArgumentParser) -> None:
     message_argument(parser)
 
 
-def run(args: Namespace) -> int:
+def run_explain(args: Namespace) -> int:
     async def resting(store: "Store") -> Any:
         from belino.gateway.explain import as_json, explain
 

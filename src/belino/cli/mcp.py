@@ -26,7 +26,7 @@ ANSWER_SECONDS = 600.0
 PARSE_ERROR, INVALID_REQUEST, UNAVAILABLE = -32700, -32600, -32000
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def mcp_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--conversation",
         required=True,
@@ -35,7 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(args: Namespace) -> int:
+def run_mcp(args: Namespace) -> int:
     home = Home.at(args.home)
     conversation = ConversationKey.parse(args.conversation)
     known = {each["channel"] for each in needed_gateway(home).get("/api/channels")["channels"]}

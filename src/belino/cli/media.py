@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from belino.storage.store import Store
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def media_arguments(parser: ArgumentParser) -> None:
     names = "ls|fetch|text|price|sniff|fit|plan|gc"
     actions = parser.add_subparsers(dest="action", required=True, metavar=names, help="what to do")
     listing = actions.add_parser("ls", help="list media, newest first", description="List media, newest first.")
@@ -58,7 +58,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     gc_arguments(actions.add_parser("gc", help="let go of what lies around", description=DESCRIPTION))
 
 
-def run(args: Namespace) -> int:
+def run_media(args: Namespace) -> int:
     actions: dict[str, Callable[[Namespace], int]] = {
         "ls": _list,
         "fetch": _fetch,

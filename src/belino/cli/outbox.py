@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LISTED = 500
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def outbox_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ls|show|retry|drop|flush", help="what to do (default: ls)")
     listing = actions.add_parser(
         "ls", help="list what was not sent", description="List what waits, is held, uncertain or dead, and why."
@@ -35,7 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     flush_arguments(actions.add_parser("flush", help="send pending files now", description=DESCRIPTION))
 
 
-def run(args: Namespace) -> int:
+def run_outbox(args: Namespace) -> int:
     actions: dict[str | None, Callable[[Namespace], int]] = {
         None: _list,
         "ls": _list,

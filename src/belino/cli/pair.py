@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WRONG = "no one is waiting under this code: it was mistyped, has run out, or was refused; `belino pair` shows who waits"
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def pair_arguments(parser: ArgumentParser) -> None:
     wish = parser.add_mutually_exclusive_group()
     wish.add_argument(
         "code", type=NAME, metavar="CODE", nargs="?", default="ls", help="the code a stranger was told; or `ls`"
@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(args: Namespace) -> int:
+def run_pair(args: Namespace) -> int:
     if args.revoke is not None:
         return _revoke(args)
     return _list(args) if args.code == "ls" else _approve(args)

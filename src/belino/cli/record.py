@@ -13,7 +13,7 @@ from belino.storage.home import Home
 PATH = "/api/recording"
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def record_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="start|stop|status", help="what to do (default: status)")
     start = actions.add_parser(
         "start", help="begin", description="Record until `belino record stop`, also across restarts of the gateway."
@@ -27,7 +27,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     actions.add_parser("status", help="see how it stands", description="See what is being recorded.")
 
 
-def run(args: Namespace) -> int:
+def run_record(args: Namespace) -> int:
     gateway = needed_gateway(Home.at(args.home))
     match args.action:
         case "start":

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from belino.domain.audit import Repaired, SalvagedTable
 
 
-def run_repair(args: Namespace) -> int:
+def repair_database(args: Namespace) -> int:
     """Repair the database of the state folder; refused while a gateway runs."""
     from belino.storage.store import repair_store
 

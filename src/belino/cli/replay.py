@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 SCRIPTED = "recorded"
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def replay_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="a cassette, as `belino record stop` writes it")
     parser.add_argument(
         "--agent", metavar="NAME", default=SCRIPTED, help="who answers: recorded (default), demo, or one of belino.toml"
     )
 
 
-def run(args: Namespace) -> int:
+def run_replay(args: Namespace) -> int:
     from belino.cassette.file import read_cassette
     from belino.gateway.replay import replay
 

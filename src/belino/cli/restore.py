@@ -11,12 +11,12 @@ from belino.domain.errors import StoreError, StoreInUse
 from belino.storage.home import Home
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def restore_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="DIR", help="a folder that `belino backup` made")
     parser.add_argument("--key", type=Path, metavar="FILE", help="the key, if the backup was made without it")
 
 
-def run(args: Namespace) -> int:
+def run_restore(args: Namespace) -> int:
     from belino.storage.restore import restore
 
     home = Home.at(args.home)

@@ -19,7 +19,7 @@ INTENT_CHARS = 2_000
 TEXT_CHARS = 300
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def search_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("channel", metavar="CHANNEL", help="platform:account:channel")
     parser.add_argument(
         "intent", type=text_up_to(INTENT_CHARS), metavar="INTENT", help="what to look for, in the words people used"
@@ -46,7 +46,7 @@ def moment(text: str) -> str:
         return said  # an age or nothing: distinguished where it is read
 
 
-def run(args: Namespace) -> int:
+def run_search(args: Namespace) -> int:
     channel = ConversationKey.parse(args.channel).whole_channel
 
     async def resting(store: "Store") -> Any:

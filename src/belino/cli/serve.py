@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 OPEN_FILES = 4_096
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def serve_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--port", type=PORT, metavar="N", help="the port to listen on; 0 takes any free one")
     parser.add_argument("--bind", metavar="ADDRESS", help="the address to listen on")
     parser.add_argument("--config", type=Path, metavar="FILE", help="use this file instead of the state folder's")
@@ -39,7 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(args: Namespace) -> int:
+def run_serve(args: Namespace) -> int:
     import uvloop
 
     home = Home.at(args.home)

@@ -56,7 +56,7 @@ class WantedSettings:
     then: str
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def setup_arguments(parser: ArgumentParser) -> None:
     ours = ", ".join(name for name in registry.built_in("adapters") if name != WEB)
     parser.add_argument(
         "platform", metavar="PLATFORM", help=f"what to connect: {ours}, or an installed one; or agent: who answers"
@@ -75,7 +75,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--no-check", action="store_true", help="do not try it on the platform first")
 
 
-def run(args: Namespace) -> int:
+def run_setup(args: Namespace) -> int:
     home = Home.at(args.home)
     wanted = _agent(args, home) if args.platform == AGENT else _platform(args, home)
     questions: Sequence[Question] = getattr(wanted.plugin.module, "SETUP", ())

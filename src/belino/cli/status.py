@@ -1,6 +1,6 @@
 """belino status: whether a gateway runs here, and what it holds."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +23,7 @@ _STATES = {"turns": "turns", "parcels": "answers"}
 _ONE = {"messages": "message", "channels": "channel", "conversations": "conversation", "uploads_open": "upload open"}
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """The command has no arguments of its own."""
-
-
-def run(args: Namespace) -> int:
+def run_status(args: Namespace) -> int:
     answer = {"home": str(Home.at(args.home).path), **ask(args, running=_running, resting=_resting)}
     if args.json:
         show_json(answer)

@@ -21,7 +21,7 @@ MOST_DAYS = 3650
 NOTE_CHARS = 100
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def token_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="create|ls|revoke", help="what to do")
     create = actions.add_parser(
         "create", help="make a token and print it once", description="Make a token and print it; it is shown once."
@@ -43,7 +43,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     revoke.add_argument("id", type=NAME, metavar="ID", help="the token's id, as `belino token ls` shows it")
 
 
-def run(args: Namespace) -> int:
+def run_token(args: Namespace) -> int:
     return {"create": _create, "ls": _list, "revoke": _revoke}[args.action](args)
 
 
