@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from belino.cli import OK
-from belino.cli.arguments import PORT, seconds_up_to
+from belino.cli.command import PORT, seconds_up_to
 from belino.cli.serve import first_error, stop_on_signals
 from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
-from belino.cli.arguments import NAME, number_from
 from belino.cli.ask import ask, plain, with_store
 from belino.cli.client import GatewayClient, Unknown, running_gateway
-from belino.cli.command import NotRunning
+from belino.cli.command import NAME, NotRunning, number_from
 from belino.cli.files import CHUNK, Target, fit_file, sniff_files, written
 from belino.cli.gc import DESCRIPTION, gc, gc_arguments
 from belino.cli.plan import plan_files

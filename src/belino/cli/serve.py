@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import INTERRUPTED, OK
-from belino.cli.arguments import PORT
+from belino.cli.command import PORT
 from belino.config import Config, load
 from belino.domain.errors import BelinoError, place_of
 from belino.net.redact import configure_logging, hide
