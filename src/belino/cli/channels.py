@@ -4,7 +4,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
-from belino.cli.ask import ask
+from belino.cli.client import ask
 from belino.cli.show import local_time, show_json, show_table
 
 if TYPE_CHECKING:

@@ -1,18 +1,25 @@
-"""Client of the running gateway: address and token from run.json, one HTTP request per call."""
+"""Client of the running gateway: address and token from run.json, one HTTP request per call.
+
+When no gateway runs, `ask` opens the store itself, under its lock.
+"""
 
 import fcntl
 import http.client
 import json
 import os
 import ssl
-from collections.abc import Iterator, Mapping
+from argparse import Namespace
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
 from belino.cli.command import NotRunning
 from belino.domain.errors import BelinoError
 from belino.storage.home import Home
+
+if TYPE_CHECKING:
+    from belino.storage.store import Store
 
 ANSWER_SECONDS = 30.0
 NO_HEADERS: Mapping[str, str] = {}
@@ -119,6 +126,38 @@ class GatewayClient:
             context.verify_mode = ssl.CERT_NONE
             return http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
         return http.client.HTTPConnection(host, port, timeout=seconds)
+
+
+def ask(
+    args: Namespace, *, running: Callable[[GatewayClient], Any], resting: "Callable[[Store], Awaitable[Any]]"
+) -> Any:
+    """The same answer from the gateway or from the store."""
+    home = Home.at(args.home)
+    client = running_gateway(home)
+    if client is not None:
+        return running(client)
+    import asyncio
+
+    return asyncio.run(with_store(home, resting))
+
+
+async def with_store(home: Home, question: "Callable[[Store], Awaitable[Any]]") -> Any:
+    """Open the store, ask, close it."""
+    from belino.net.clock import SystemClock
+    from belino.storage.store import open_store
+
+    store = await open_store(home, clock=SystemClock())
+    try:
+        return plain(await question(store))
+    finally:
+        await store.close()
+
+
+def plain(value: object) -> Any:
+    """The value as HTTP would return it: JSON, times in UTC."""
+    import orjson
+
+    return orjson.loads(orjson.dumps(value, option=orjson.OPT_UTC_Z | orjson.OPT_PASSTHROUGH_DATACLASS))
 
 
 def running_gateway(home: Home) -> GatewayClient | None:

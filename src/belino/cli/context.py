@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
-from belino.cli.ask import ask
+from belino.cli.client import ask
 from belino.cli.command import text_up_to
 from belino.cli.show import clean, paint, show_json, show_table
 from belino.domain.errors import BelinoError

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import FAILED, OK
-from belino.cli.ask import ask
-from belino.cli.client import running_gateway
+from belino.cli.client import ask, running_gateway
 from belino.cli.show import show_json, show_marks
 from belino.config import Config, load
 from belino.domain.errors import BelinoError, StoreError

@@ -4,8 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
-from belino.cli.ask import ask
-from belino.cli.client import GatewayClient
+from belino.cli.client import GatewayClient, ask
 from belino.cli.command import message_argument
 from belino.cli.show import clean, local_clock, local_time, paint, shorten, show_json
 from belino.domain.errors import BelinoError

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
-from belino.cli.ask import ask
+from belino.cli.client import ask
 from belino.cli.show import counted, show_json
 from belino.domain.units import format_size
 from belino.storage.home import Home

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
-from belino.cli.ask import ask, plain, with_store
-from belino.cli.client import GatewayClient, Unknown, running_gateway
+from belino.cli.client import GatewayClient, Unknown, ask, plain, running_gateway, with_store
 from belino.cli.command import NAME, NotRunning, number_from
 from belino.cli.files import CHUNK, Target, fit_file, sniff_files, written
 from belino.cli.gc import DESCRIPTION, gc, gc_arguments

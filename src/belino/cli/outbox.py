@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from belino.cli import OK
-from belino.cli.ask import ask
-from belino.cli.client import GatewayClient
+from belino.cli.client import GatewayClient, ask
 from belino.cli.command import NAME
 from belino.cli.flush import DESCRIPTION, flush, flush_arguments
 from belino.cli.show import clean, counted, local_time, shorten, show_json, show_table

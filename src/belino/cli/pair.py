@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from belino.cli import OK
-from belino.cli.ask import ask
-from belino.cli.client import GatewayClient
+from belino.cli.client import GatewayClient, ask
 from belino.cli.command import NAME
 from belino.cli.show import clean, local_time, show_json, show_table
 from belino.domain.errors import BelinoError

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
-from belino.cli.ask import plain, with_store
-from belino.cli.client import GatewayClient, running_gateway
+from belino.cli.client import GatewayClient, plain, running_gateway, with_store
 from belino.cli.command import NotRunning, number_from
 from belino.cli.files import Target, as_blob, head_of, sniffed_file
 from belino.cli.show import clean, clean_lines, progress_bar, show_json, show_table

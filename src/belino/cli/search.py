@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from belino.cli import OK
-from belino.cli.ask import ask
+from belino.cli.client import ask
 from belino.cli.command import NAME, number_from, text_up_to
 from belino.cli.show import clean, local_time, paint, shorten, show_json
 from belino.domain.errors import BelinoError

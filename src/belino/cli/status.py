@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from belino import __version__
 from belino.cli import OK
-from belino.cli.ask import ask
-from belino.cli.client import GatewayClient
+from belino.cli.client import GatewayClient, ask
 from belino.cli.show import clean, counted, local_time, paint, show_json
 from belino.domain.units import format_size
 from belino.storage.home import Home

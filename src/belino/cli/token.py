@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from belino.cli import OK
-from belino.cli.ask import ask
-from belino.cli.client import GatewayClient, Unknown, no_conversation
+from belino.cli.client import GatewayClient, Unknown, ask, no_conversation
 from belino.cli.command import NAME, number_from, text_up_to
 from belino.cli.show import local_time, show_json, show_table
 from belino.domain.errors import BelinoError
