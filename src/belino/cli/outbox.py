@@ -1,16 +1,17 @@
-"""belino outbox: list unsent and failed parcels, and retry or drop them."""
+"""belino outbox: list unsent and failed parcels, retry or drop them, and send pending files."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from belino.cli import OK
-from belino.cli.client import GatewayClient, ask
+from belino.cli import FAILED, OK
+from belino.cli.client import GatewayClient, Unknown, ask, needed_gateway, no_conversation
 from belino.cli.command import NAME
-from belino.cli.flush import DESCRIPTION, flush, flush_arguments
 from belino.cli.show import clean, counted, local_time, shorten, show_json, show_table
 from belino.domain.errors import BelinoError
+from belino.domain.message import ConversationKey
+from belino.storage.home import Home
 
 if TYPE_CHECKING:
     from belino.storage.store import Store
@@ -31,7 +32,11 @@ def outbox_arguments(parser: ArgumentParser) -> None:
     ):
         action = actions.add_parser(name, help=says, description=told)
         action.add_argument("key", type=NAME, metavar="KEY", help="the parcel, as `belino outbox` shows it")
-    flush_arguments(actions.add_parser("flush", help="send pending files now", description=DESCRIPTION))
+    says = "Send the files that wait in the folder pending, without waiting for a reply. Needs a running gateway."
+    flush = actions.add_parser("flush", help="send pending files now", description=says)
+    flush.add_argument(
+        "conversation", metavar="CONVERSATION", nargs="?", help="platform:account:channel[:thread] (default: all)"
+    )
 
 
 def run_outbox(args: Namespace) -> int:
@@ -41,7 +46,7 @@ def run_outbox(args: Namespace) -> int:
         "show": _show,
         "retry": _retry,
         "drop": _drop,
-        "flush": flush,
+        "flush": _flush,
     }
     return actions[args.action](args)
 
@@ -133,6 +138,22 @@ def _decide(args: Namespace, method: str, path: str, verb: "Callable[[Store], An
     return OK
 
 
+def _flush(args: Namespace) -> int:
+    where = ConversationKey.parse(args.conversation) if args.conversation else None
+    body = {"conversation": str(where)} if where else {}
+    try:
+        answer = needed_gateway(Home.at(args.home)).post("/api/outbox/flush", body)
+    except Unknown:
+        raise no_conversation(where) from None
+    if args.json:
+        show_json(answer)
+    else:
+        for line in _flushed_lines(answer["flushed"]):
+            print(clean(line))
+    refused = any(one["refused"] for one in answer["flushed"])
+    return FAILED if refused else OK
+
+
 def _one(args: Namespace, method: str, path: str, resting: "Callable[[Store], Awaitable[Any]]") -> Any:
     """The named parcel, or its outcome."""
     where = f"/api/outbox/{quote(args.key, safe='')}{path}"
@@ -149,3 +170,14 @@ def _state(parcel: dict[str, Any]) -> str:
 def _what(parcel: dict[str, Any], most: int = 60) -> str:
     names = [file["name"] for file in parcel["files"]]
     return shorten(", ".join([*names, *([parcel["text"]] if parcel["text"] else [])]), most)
+
+
+def _flushed_lines(flushed: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for one in flushed:
+        where = one["conversation"]
+        lines += [f"{where}: {name} is on its way" for name in one["sent"]]
+        lines += [f"{where}: {each['name']} was not sent: {each['reason']}" for each in one["refused"]]
+        if one["waiting"]:
+            lines.append(f"{where}: {one['waiting']} still being written; flush again in a moment")
+    return lines or ["nothing is pending"]
