@@ -1,21 +1,31 @@
-"""belino doctor: report problems and their remedies, through the running gateway or without one."""
+"""belino doctor and belino audit: report problems and their remedies, through the running gateway or without one.
+
+`doctor --repair` salvages a damaged database; `audit` checks that every arrival, attachment, parcel and blob is
+accounted for.
+"""
 
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import FAILED, OK
 from belino.cli.client import ask, running_gateway
-from belino.cli.show import show_json, show_marks
-from belino.config import Config, load
-from belino.domain.errors import BelinoError, StoreError
+from belino.cli.show import clean, counted, show_json, show_marks, show_table
+from belino.domain.errors import BelinoError, StoreError, StoreInUse
 from belino.domain.outcome import Finding
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
+    from belino.config import Config
+    from belino.domain.audit import Repaired, SalvagedTable
     from belino.storage.store import Store
+
+AUDIT_SECONDS = 600.0
+"""Time limit of the gateway: it reads every row of the store once."""
 
 
 def doctor_arguments(parser: ArgumentParser) -> None:
@@ -29,13 +39,12 @@ def doctor_arguments(parser: ArgumentParser) -> None:
 
 def run_doctor(args: Namespace) -> int:
     if args.repair:
-        from belino.cli.repair import repair_database
-
-        return repair_database(args)
+        return _repair(args)
     home = Home.at(args.home)
-    findings = [_as_json(finding) for finding in check_configuration(home, args.config)]
+    config, checked = _checked_config(home, args.config)
+    findings = [_as_json(finding) for finding in checked]
     try:
-        findings += _examined(args, home, _config(home, args.config))
+        findings += _examined(args, home, config)
     except BelinoError as error:
         findings.append(_as_json(Finding(name="store", ok=False, says=str(error))))
     ok = all(finding["ok"] for finding in findings)
@@ -46,17 +55,21 @@ def run_doctor(args: Namespace) -> int:
     return OK if ok else FAILED
 
 
-def check_configuration(home: Home, path: Path | None = None) -> tuple[Finding, ...]:
-    """Check that the configuration can be read, and who has access."""
+def _checked_config(home: Home, path: Path | None) -> "tuple[Config | None, tuple[Finding, ...]]":
+    """The configuration, if it can be read, and findings about it and about who has access."""
+    from belino.config import load
+
     try:
         config = load(home, path)
     except BelinoError as error:
-        return (Finding(name="config", ok=False, says=str(error), cure="Mend it; `belino config check` looks again."),)
+        cure = "Mend it; `belino config check` looks again."
+        return None, (Finding(name="config", ok=False, says=str(error), cure=cure),)
     running = "a gateway runs" if running_gateway(home) else "no gateway runs"
-    return (Finding(name="config", ok=True, says=f"the configuration is right; {running}"), *_open_doors(config))
+    right = Finding(name="config", ok=True, says=f"the configuration is right; {running}")
+    return config, (right, *_open_doors(config))
 
 
-def _open_doors(config: Config) -> Iterator[Finding]:
+def _open_doors(config: "Config") -> Iterator[Finding]:
     for adapter in config.adapters:
         lists = {"direct messages": adapter.access.senders}
         lists |= {f"channel {channel}": access.senders for channel, access in adapter.access.channels.items()}
@@ -70,14 +83,7 @@ def _open_doors(config: Config) -> Iterator[Finding]:
                 )
 
 
-def _config(home: Home, path: Path | None) -> Config | None:
-    try:
-        return load(home, path)
-    except BelinoError:
-        return None  # already reported
-
-
-def _examined(args: Namespace, home: Home, config: Config | None) -> list[dict[str, Any]]:
+def _examined(args: Namespace, home: Home, config: "Config | None") -> list[dict[str, Any]]:
     async def resting(store: "Store") -> list[dict[str, Any]]:
         from belino.gateway.doctor import examine, examine_adapters, examine_agents
         from belino.gateway.maintenance import check_backups, check_database
@@ -109,3 +115,90 @@ async def _strays(store: "Store") -> tuple[Finding, ...]:
 
 def _as_json(finding: Finding) -> dict[str, Any]:
     return {"name": finding.name, "ok": finding.ok, "says": finding.says, "cure": finding.cure}
+
+
+def _repair(args: Namespace) -> int:
+    """Repair the database of the state folder; refused while a gateway runs."""
+    from belino.storage.store import repair_store
+
+    try:
+        done = repair_store(Home.at(args.home), now=datetime.now(UTC))
+    except StoreInUse as error:
+        raise StoreError(f"{error}; stop it first, nothing was changed") from None
+    except OSError as error:
+        raise StoreError(f"the database could not be repaired: {error.strerror}") from None
+    if args.json:
+        show_json({**asdict(done), "old": None if done.old is None else str(done.old)})
+    else:
+        _show_repaired(done)
+    return OK
+
+
+def _show_repaired(done: "Repaired") -> None:
+    if not done.was_damaged:
+        print("the database is whole; nothing was changed")
+        return
+    width = max(len(table.name) for table in done.tables)
+    for table in done.tables:
+        if table.kept or table.lost or table.bad_pages:
+            print(f"{table.name:<{width}}  {_table_words(table)}")
+    print("the search index is built again")
+    if done.held:
+        print(f"waiting for you, as it may have been sent already: {counted(done.held, 'answer')}; see `belino outbox`")
+    if done.old is not None:
+        print(clean(f"the damaged database is kept as {done.old}; delete it when you do not need it"))
+
+
+def _table_words(table: "SalvagedTable") -> str:
+    lost = [counted(table.lost, "row")] * bool(table.lost)
+    lost += [f"what {counted(table.bad_pages, 'damaged page')} held"] * bool(table.bad_pages)
+    kept = f"{counted(table.kept, 'row')} kept"
+    return f"{kept}, lost: {' and '.join(lost)}" if lost else kept
+
+
+def run_audit(args: Namespace) -> int:
+    found = _audited(Home.at(args.home))
+    if args.json:
+        show_json(found)
+    else:
+        _show_audit(found)
+    return OK if found["ok"] else FAILED
+
+
+def _audited(home: Home) -> dict[str, Any]:
+    """Through the running gateway, or from the files; neither changes anything."""
+    client = running_gateway(home)
+    if client is not None:
+        told: dict[str, Any] = client.ask("GET", "/api/audit", seconds=AUDIT_SECONDS)
+        return told
+    from belino.storage.audit import audit_home
+
+    return audit_home(home).as_json()
+
+
+def _show_audit(found: dict[str, Any]) -> None:
+    rows = [_audit_row("arrivals", found["arrivals"]), _audit_row("attachments", [found["attachments"]])]
+    rows.append(_audit_row("parcels", [found["parcels"]]))
+    show_table(["what", "taken", "forgotten", "difference", "outcomes"], rows, empty="")
+    blobs = found["blobs"]
+    told = [f"{counted(blobs['files'], 'blob file')}", f"{counted(blobs['rows'], 'row')}"]
+    told += [f"{blobs[name]} {name}" for name in ("unused", "aside") if blobs[name]]
+    print(", ".join(told))
+    for each in (*found["arrivals"], found["attachments"], found["parcels"]):
+        if each["difference"]:
+            print(clean(f"{each['name']}: {each['taken']} taken, {each['difference']:+d} not accounted for"))
+    for each in found["discrepancies"]:
+        print(clean(f"{each['kind']}: {each['says']}. {each['cure']}"))
+        for subject in each["subjects"]:
+            print(clean(f"  {subject}"))
+    if found["ok"]:
+        print("everything is accounted for")
+
+
+def _audit_row(name: str, balances: list[dict[str, Any]]) -> list[object]:
+    outcomes: Counter[str] = Counter()
+    for balance in balances:
+        outcomes.update(balance["outcomes"])
+    told = ", ".join(f"{times} {outcome}" for outcome, times in outcomes.items() if times)
+    sums = [sum(balance[key] for balance in balances) for key in ("taken", "forgotten")]
+    return [name, *sums, sum(abs(balance["difference"]) for balance in balances), told or "none"]
