@@ -33,7 +33,15 @@ COMMANDS = {
     "bench": "Measure this machine against the goals.",
 }
 
-GROUPS = {"audit": "doctor"}
+GROUPS = {
+    "audit": "doctor",
+    "channels": "status",
+    "login": "access",
+    "pair": "access",
+    "restore": "backup",
+    "retry": "explain",
+    "token": "access",
+}
 """The module of a command that is not in one of its own name."""
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

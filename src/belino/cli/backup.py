@@ -1,4 +1,4 @@
-"""belino backup DIR: back up everything while the gateway runs; --verify checks a backup."""
+"""belino backup DIR: back up everything while the gateway runs, or verify a backup; belino restore DIR: restore one."""
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from belino import __version__
 from belino.cli import FAILED, OK
 from belino.cli.show import clean, counted, progress_bar, show_json
-from belino.domain.errors import StoreError
+from belino.domain.errors import StoreError, StoreInUse
 from belino.domain.units import format_size
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
     from belino.storage.backup import BackedUp
+    from belino.storage.backup_check import Verified
 
 
 def backup_arguments(parser: ArgumentParser) -> None:
@@ -37,9 +38,8 @@ def _verify(args: Namespace) -> int:
     if args.json:
         show_json({"folder": str(args.folder), "ok": found.is_whole, **asdict(found)})
     else:
-        held = f"{counted(found.messages, 'message')} and {counted(found.blobs, 'file')} ({format_size(found.size)})"
         state = "is whole" if found.is_whole else "is not whole"
-        print(clean(f"{args.folder} of {found.created} {state}: {held}"))
+        print(clean(f"{args.folder} of {found.created} {state}: {_held(found)}"))
         for problem in found.problems:
             print(clean(f"  {problem}"))
     return OK if found.is_whole else FAILED
@@ -50,8 +50,7 @@ def _back_up(args: Namespace) -> int:
     if args.json:
         show_json({"folder": str(args.folder), **asdict(done)})
         return FAILED if done.damaged else OK
-    held = f"{counted(done.messages, 'message')} and {counted(done.blobs, 'file')} ({format_size(done.size)})"
-    print(clean(f"{args.folder} holds {held}"))
+    print(clean(f"{args.folder} holds {_held(done)}"))
     if done.missing:
         print(f"not in it: {counted(done.missing, 'file')} that went while being looked for")
     if done.damaged:
@@ -79,3 +78,44 @@ def _backed_up(args: Namespace) -> "BackedUp":
             )
     except OSError as error:
         raise StoreError(f"the backup could not be written: {error.strerror}") from None
+
+
+def _held(backup: "BackedUp | Verified") -> str:
+    return f"{counted(backup.messages, 'message')} and {counted(backup.blobs, 'file')} ({format_size(backup.size)})"
+
+
+def restore_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="DIR", help="a folder that `belino backup` made")
+    parser.add_argument("--key", type=Path, metavar="FILE", help="the key, if the backup was made without it")
+
+
+def run_restore(args: Namespace) -> int:
+    from belino.storage.restore import restore
+
+    home = Home.at(args.home)
+    try:
+        with progress_bar("restore", quiet=args.json) as told:
+            done = restore(home, args.folder, now=datetime.now(UTC), key=args.key, progress=told)
+    except StoreInUse as error:
+        raise StoreError(f"{error}; stop it first, nothing was changed") from None
+    except OSError as error:
+        raise StoreError(f"the backup could not be brought back: {error.strerror}") from None
+    if args.json:
+        show_json({**asdict(done), "aside": None if done.aside is None else str(done.aside)})
+        return OK
+    back = f"{counted(done.messages, 'message')}, {counted(done.blobs, 'file')}"
+    print(clean(f"the state of {done.created} is back: {back}"))
+    if done.lost:
+        lost = "One file was" if done.lost == 1 else f"{done.lost} files were"
+        print(f"{lost} not whole in the backup; what a platform still has is fetched when asked for")
+    if done.held:
+        print(f"waiting for you, as it may have been sent since: {counted(done.held, 'answer')}; see `belino outbox`")
+    print("logins and tokens do not come back: `belino login`, `belino token create`")
+    if done.pairings:
+        print(f"paired as before: {counted(done.pairings, 'person', 'people')}; see `belino pair`")
+    print("the configuration came with it" if done.has_config else "the configuration that was here stays")
+    if done.secrets:
+        print(clean(f"secrets are in no backup; put these back into {home.secrets}: {', '.join(done.secrets)}"))
+    if done.aside is not None:
+        print(clean(f"what was here before lies in {done.aside}; delete it when you do not need it"))
+    return OK

@@ -86,18 +86,6 @@ def seconds_up_to(most: float) -> Callable[[str], float]:
 
 PORT = number_from(0, 65535)
 NAME = text_up_to(256)
-MESSAGE_CHARS = 1_100
-"""Room for a conversation's name and the longest id."""
-
-
-def message_argument(parser: ArgumentParser) -> None:
-    """The name of a message."""
-    parser.add_argument(
-        "message",
-        type=text_up_to(MESSAGE_CHARS),
-        metavar="MESSAGE",
-        help="conversation/message id, a trace, or a platform's message id",
-    )
 
 
 def _module(name: str) -> ModuleType:

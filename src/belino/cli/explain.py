@@ -1,20 +1,28 @@
-"""belino explain MESSAGE: show what happened to it, step by step, and why."""
+"""belino explain MESSAGE: show what happened to it, and why; belino retry MESSAGE: repeat its failed turn."""
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
 from belino.cli.client import GatewayClient, ask
-from belino.cli.command import message_argument
+from belino.cli.command import text_up_to
 from belino.cli.show import clean, local_clock, local_time, paint, shorten, show_json
 from belino.domain.errors import BelinoError
 
 if TYPE_CHECKING:
     from belino.storage.store import Store
 
+MESSAGE_CHARS = 1_100
+"""Room for a conversation's name and the longest id."""
+
 
 def explain_arguments(parser: ArgumentParser) -> None:
-    message_argument(parser)
+    parser.add_argument(
+        "message",
+        type=text_up_to(MESSAGE_CHARS),
+        metavar="MESSAGE",
+        help="conversation/message id, a trace, or a platform's message id",
+    )
 
 
 def run_explain(args: Namespace) -> int:
@@ -26,7 +34,7 @@ def run_explain(args: Namespace) -> int:
     def running(gateway: GatewayClient) -> Any:
         found = gateway.find("/api/explain", message=args.message)
         if found is None:
-            raise no_message(args.message)
+            raise _no_message(args.message)
         return found
 
     answer = ask(args, running=running, resting=resting)
@@ -37,7 +45,7 @@ def run_explain(args: Namespace) -> int:
     return OK
 
 
-def no_message(name: str) -> BelinoError:
+def _no_message(name: str) -> BelinoError:
     """The error for an unknown message name."""
     return BelinoError(f"there is no message {name!r} here; name it by trace, id, or conversation/id")
 
@@ -54,3 +62,27 @@ def _show(answer: dict[str, Any]) -> None:
         why = f": {step['reason']}" if step.get("reason") else ""
         told = clean(f"{step['outcome']}{subject}{why}")
         print(f"{paint(local_clock(step['at']), 'dim')}  {step['stage']:<9} {told}")
+
+
+retry_arguments = explain_arguments
+
+
+def run_retry(args: Namespace) -> int:
+    async def resting(store: "Store") -> Any:
+        from belino.gateway.explain import explain, retried_json, retry_failed
+
+        message = (await explain(store, args.message)).message
+        return retried_json(await retry_failed(store, message))
+
+    def running(gateway: GatewayClient) -> Any:
+        found = gateway.found("POST", "/api/retry", {"message": args.message})
+        if found is None:
+            raise _no_message(args.message)
+        return found
+
+    answer = ask(args, running=running, resting=resting)
+    if args.json:
+        show_json(answer)
+    else:
+        print(clean(f"{answer['name']} waits to be answered again"))
+    return OK

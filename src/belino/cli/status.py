@@ -1,4 +1,4 @@
-"""belino status: whether a gateway runs here, and what it holds."""
+"""belino status: whether a gateway runs here, and what it holds; belino channels: what it holds of each channel."""
 
 from argparse import Namespace
 from collections.abc import Mapping
@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 from belino import __version__
 from belino.cli import OK
 from belino.cli.client import GatewayClient, ask
-from belino.cli.show import clean, counted, local_time, paint, show_json
+from belino.cli.show import clean, counted, local_time, paint, show_json, show_table
 from belino.domain.units import format_size
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
     from belino.storage.store import Store
-
 
 CHANNELS_SHOWN = 5
 """The channels that cost most if everything were fetched; --json lists all."""
@@ -95,3 +94,22 @@ def _counts(counts: Mapping[str, int]) -> dict[str, list[str]]:
         elif name not in ("blob_bytes", "refs_held"):
             told["stored"].append(f"{count} {name.replace('_', ' ')}" if count > 1 else f"1 {_ONE.get(name, name)}")
     return told
+
+
+def run_channels(args: Namespace) -> int:
+    answer = ask(args, running=lambda gateway: gateway.get("/api/channels"), resting=_stored_channels)
+    if args.json:
+        show_json(answer)
+        return OK
+    rows = [
+        (c["channel"], c["name"], c["messages"], c["media"], c["media_held"], local_time(c["last"]))
+        for c in answer["channels"]
+    ]
+    show_table(("channel", "name", "messages", "media", "held", "last"), rows, empty="no channel yet")
+    return OK
+
+
+async def _stored_channels(store: "Store") -> dict[str, Any]:
+    from belino.web.wire import channel_json
+
+    return {"channels": [channel_json(summary) for summary in await store.channels()]}

@@ -1,0 +1,210 @@
+"""Give access: belino login for the web chat, belino pair for a person's direct messages, belino token for programs."""
+
+from argparse import ArgumentParser, Namespace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from belino.cli import OK
+from belino.cli.client import GatewayClient, Unknown, ask, needed_gateway, no_conversation
+from belino.cli.command import NAME, number_from, text_up_to
+from belino.cli.show import clean, local_time, show_json, show_table
+from belino.domain.errors import BelinoError
+from belino.domain.message import ConversationKey
+from belino.domain.stored import GrantKind
+from belino.storage.home import Home
+
+if TYPE_CHECKING:
+    from belino.storage.store import Store
+
+MOST_DAYS = 3650
+NOTE_CHARS = 100
+WRONG_CODE = (
+    "no one is waiting under this code: it was mistyped, has run out, or was refused; `belino pair` shows who waits"
+)
+
+
+def run_login(args: Namespace) -> int:
+    answer = needed_gateway(Home.at(args.home)).post("/api/logins", {})
+    if args.json:
+        show_json(answer)
+    else:
+        print(answer["url"])
+    return OK
+
+
+def pair_arguments(parser: ArgumentParser) -> None:
+    wish = parser.add_mutually_exclusive_group()
+    wish.add_argument(
+        "code", type=NAME, metavar="CODE", nargs="?", default="ls", help="the code a stranger was told; or `ls`"
+    )
+    wish.add_argument(
+        "--revoke", metavar="WHO", help="take a pairing back (platform:account:sender, as `belino pair` shows it)"
+    )
+
+
+def run_pair(args: Namespace) -> int:
+    if args.revoke is not None:
+        return _revoke_pairing(args)
+    return _list_pairings(args) if args.code == "ls" else _approve_pairing(args)
+
+
+def _list_pairings(args: Namespace) -> int:
+    answer = ask(args, running=lambda gateway: gateway.get("/api/pairings"), resting=_stored_pairings)
+    if args.json:
+        show_json(answer)
+        return OK
+    rows = [
+        (p["state"], p["who"], p["name"], local_time(p["at"]), local_time(p["expires"])) for p in answer["pairings"]
+    ]
+    columns = ("state", "who", "calls themselves", "since", "code ends")
+    show_table(columns, rows, empty="nobody is paired, and nobody waits; write to the agent directly to get a code")
+    return OK
+
+
+def _approve_pairing(args: Namespace) -> int:
+    async def resting(store: "Store") -> dict[str, Any] | None:
+        from belino.gateway.access import plain_code
+        from belino.web.wire import pairing_json
+
+        paired = await store.pair(plain_code(args.code))
+        return None if paired is None else pairing_json(paired)
+
+    answer = ask(
+        args,
+        running=lambda gateway: gateway.found("POST", "/api/pairings", {"code": args.code}),
+        resting=resting,
+    )
+    if answer is None:
+        raise BelinoError(WRONG_CODE)
+    if args.json:
+        show_json({"paired": answer})
+    else:
+        print(clean(f"paired {answer['who']} ({answer['name']}): they may command the agent in direct messages"))
+    return OK
+
+
+def _revoke_pairing(args: Namespace) -> int:
+    try:
+        who = ConversationKey.parse(args.revoke)
+    except BelinoError:
+        raise BelinoError(
+            f"{args.revoke!r} names nobody; write platform:account:sender, as `belino pair` shows it"
+        ) from None
+
+    async def resting(store: "Store") -> dict[str, Any]:
+        return {"revoked": await store.unpair(who.platform, who.account, who.channel)}
+
+    def running(gateway: GatewayClient) -> dict[str, Any]:
+        status, _ = gateway.answer("DELETE", f"/api/pairings?who={quote(args.revoke, safe='')}")
+        return {"revoked": status != 404}
+
+    answer = ask(args, running=running, resting=resting)
+    if not answer["revoked"]:
+        raise BelinoError(f"{args.revoke} is not paired; see `belino pair`")
+    if args.json:
+        show_json(answer)
+    else:
+        print(clean(f"revoked {args.revoke}"))
+    return OK
+
+
+async def _stored_pairings(store: "Store") -> dict[str, Any]:
+    from belino.web.wire import pairing_json
+
+    return {"pairings": [pairing_json(pairing) for pairing in await store.pairings()]}
+
+
+def token_arguments(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="create|ls|revoke", help="what to do")
+    create = actions.add_parser(
+        "create", help="make a token and print it once", description="Make a token and print it; it is shown once."
+    )
+    create.add_argument(
+        "--conversation",
+        required=True,
+        metavar="CONVERSATION",
+        help="what it opens (platform:account:channel[:thread])",
+    )
+    create.add_argument(
+        "--note", type=text_up_to(NOTE_CHARS, least=0), default="", metavar="TEXT", help="what it is for"
+    )
+    create.add_argument(
+        "--days", type=number_from(1, MOST_DAYS), metavar="N", help="how long it works (default: until revoked)"
+    )
+    actions.add_parser("ls", help="list tokens", description="List tokens; their secrets are not kept.")
+    revoke = actions.add_parser("revoke", help="end a token", description="End a token.")
+    revoke.add_argument("id", type=NAME, metavar="ID", help="the token's id, as `belino token ls` shows it")
+
+
+def run_token(args: Namespace) -> int:
+    return {"create": _create_token, "ls": _list_tokens, "revoke": _revoke_token}[args.action](args)
+
+
+def _create_token(args: Namespace) -> int:
+    conversation = ConversationKey.parse(args.conversation)
+
+    async def resting(store: "Store") -> dict[str, Any]:
+        from belino.web.wire import grant_json
+
+        lifetime = None if args.days is None else timedelta(days=args.days)
+        grant, secret = await store.grant(
+            GrantKind.CHANNEL, conversation=conversation, note=args.note, lifetime=lifetime
+        )
+        return {**grant_json(grant), "token": secret}
+
+    wish = {"conversation": str(conversation), "note": args.note, **({} if args.days is None else {"days": args.days})}
+    try:
+        answer = ask(args, running=lambda gateway: gateway.post("/api/tokens", wish), resting=resting)
+    except Unknown:
+        raise no_conversation(conversation) from None
+    if args.json:
+        show_json(answer)
+    else:
+        print(answer["token"])
+    return OK
+
+
+def _list_tokens(args: Namespace) -> int:
+    async def resting(store: "Store") -> dict[str, Any]:
+        from belino.web.wire import grant_json
+
+        return {"tokens": [grant_json(grant) for grant in await store.grants()]}
+
+    answer = ask(args, running=lambda gateway: gateway.get("/api/tokens"), resting=resting)
+    if args.json:
+        show_json(answer)
+        return OK
+    rows = [
+        (
+            token["id"],
+            token["kind"],
+            token["conversation"],
+            token["note"],
+            local_time(token["created"]),
+            local_time(token["expires"]) or "never",
+        )
+        for token in answer["tokens"]
+    ]
+    show_table(("id", "kind", "conversation", "note", "created", "expires"), rows, empty="no token yet")
+    return OK
+
+
+def _revoke_token(args: Namespace) -> int:
+    async def resting(store: "Store") -> dict[str, Any]:
+        return {"revoked": await store.revoke(args.id)}
+
+    def running(gateway: GatewayClient) -> dict[str, Any]:
+        known = {token["id"] for token in gateway.get("/api/tokens")["tokens"]}
+        if args.id in known:
+            gateway.delete(f"/api/tokens/{quote(args.id, safe='')}")
+        return {"revoked": args.id in known}
+
+    answer = ask(args, running=running, resting=resting)
+    if not answer["revoked"]:
+        raise BelinoError(f"there is no token {args.id}; see `belino token ls`")
+    if args.json:
+        show_json(answer)
+    else:
+        print(f"revoked {args.id}")
+    return OK
