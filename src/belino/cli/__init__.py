@@ -38,6 +38,7 @@ GROUPS = {
     "channels": "status",
     "login": "access",
     "pair": "access",
+    "replay": "record",
     "restore": "backup",
     "retry": "explain",
     "token": "access",

@@ -1,16 +1,23 @@
-"""belino record: store what happens in a conversation in one file that can be replayed elsewhere."""
+"""belino record: write what happens in a conversation to a file; belino replay FILE: run it offline and compare."""
 
 from argparse import ArgumentParser, Namespace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from belino.cli import OK
+from belino.cli import FAILED, OK
 from belino.cli.client import needed_gateway
-from belino.cli.show import clean, counted, local_time, show_json
+from belino.cli.show import clean, counted, local_time, paint, show_json
+from belino.domain.errors import ConfigError
 from belino.domain.message import ConversationKey
 from belino.domain.units import format_size
 from belino.storage.home import Home
 
+if TYPE_CHECKING:
+    from belino.config import AgentConfig
+    from belino.gateway.replay import Replayed
+
 PATH = "/api/recording"
+SCRIPTED = "recorded"
 
 
 def record_arguments(parser: ArgumentParser) -> None:
@@ -67,3 +74,65 @@ def _written(written: dict[str, Any]) -> list[str]:
         lines.append(f"the recording had stopped itself: {written['ended']}")
     lines += [f"not in it: {sha256[:12]}: {why}" for sha256, why in written["left_out"].items()]
     return lines
+
+
+def replay_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help="a cassette, as `belino record stop` writes it")
+    parser.add_argument(
+        "--agent", metavar="NAME", default=SCRIPTED, help="who answers: recorded (default), demo, or one of belino.toml"
+    )
+
+
+def run_replay(args: Namespace) -> int:
+    import asyncio
+
+    from belino.cassette.file import read_cassette
+    from belino.gateway.replay import replay
+
+    cassette = read_cassette(args.file)
+    replayed = asyncio.run(replay(cassette, _agent(args)))
+    if args.json:
+        show_json(_replayed_json(replayed))
+    else:
+        _show_replayed(replayed)
+    return FAILED if replayed.differences else OK
+
+
+def _agent(args: Namespace) -> "AgentConfig | None":
+    """The agent that replaces the recorded one, by kind, name or position in the configuration."""
+    if args.agent == SCRIPTED:
+        return None
+    from belino.config import AgentConfig, load
+
+    if args.agent == "demo":
+        return AgentConfig()
+    agent = load(Home.at(args.home)).agent
+    known = {name: each for each in (*agent.places.values(), agent) for name in (each.kind, each.name)}
+    found = (known | dict(agent.places)).get(args.agent)
+    if found is None:
+        raise ConfigError(f"there is no agent {args.agent!r}; known ones: {', '.join([SCRIPTED, 'demo', *known])}")
+    return AgentConfig(kind=found.kind, name=found.name, options=found.options)
+
+
+def _replayed_json(replayed: "Replayed") -> dict[str, object]:
+    return {
+        "same": not replayed.differences,
+        "counts": dict(replayed.counts),
+        "differences": [
+            {"what": each.what, "where": each.where, "recorded": each.recorded, "replayed": each.replayed}
+            for each in replayed.differences
+        ],
+        "left_out": dict(replayed.left_out),
+    }
+
+
+def _show_replayed(replayed: "Replayed") -> None:
+    for each in replayed.differences:
+        print(clean(f"{paint('differs', 'red')}  {each.where}"))
+        for line in each.diff:
+            print(clean(f"    {line}"))
+    for sha256, why in replayed.left_out.items():
+        print(clean(f"not in the cassette: {sha256[:12]}: {why}"))
+    counts = ", ".join(counted(count, kind) for kind, count in sorted(replayed.counts.items()))
+    found = counted(len(replayed.differences), "difference") if replayed.differences else "nothing differs"
+    print(f"{found} ({counts or 'the cassette is empty'})")
