@@ -1,23 +1,33 @@
-"""Local files as belino sees them: types, and pictures made to fit."""
+"""Local files as belino sees them: their types, pictures made to fit, and a plan of how they would be sent."""
 
 import asyncio
 import hashlib
 import os
 import tempfile
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from belino.cli import OK
 from belino.cli.show import clean, show_json, show_table
-from belino.domain.errors import BelinoError
+from belino.domain.errors import BelinoError, MediaTooLarge
+from belino.domain.limits import Limits, SendAs
 from belino.domain.media import Blob, MediaKind
+from belino.domain.message import ConversationKey
+from belino.domain.reply import Offer, Parcel, Reply
+from belino.domain.units import format_size
 from belino.media.image.header import DRAWN_MIMES
 from belino.media.session_files import safe_name
 from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
+from belino.storage.home import Home
+
+if TYPE_CHECKING:
+    from belino.delivery.decide import Decision
+    from belino.delivery.outgoing_files import Keeper
 
 CHUNK = 256 * 1024
 _NAMELESS = {"file_name": None, "mime": "", "kind": MediaKind.IMAGE}
@@ -79,6 +89,30 @@ def written(source: Path, target: Target) -> Path:
     return target.path
 
 
+def sniffed_file(path: Path) -> Sniffed:
+    """The type of a local file, by its bytes."""
+    head = head_of(path, HEAD_BYTES + 1)
+    return sniff(head[:HEAD_BYTES], name=path.name, whole=len(head) <= HEAD_BYTES)
+
+
+def head_of(path: Path, size: int) -> bytes:
+    """Its first bytes."""
+    if not path.is_file():
+        raise BelinoError(f"{path} is not a file")
+    try:
+        with path.open("rb") as file:
+            return file.read(size)
+    except OSError as error:
+        raise BelinoError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def as_blob(path: Path, sniffed: Sniffed) -> Blob:
+    """A local file as if it were a held blob; links are followed, as only their owner names them."""
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return Blob(sha256=sha256, mime=sniffed.mime, size=path.stat().st_size, path=path.resolve())
+
+
 def sniff_files(args: Namespace) -> int:
     """belino media sniff FILE…"""
     found: list[tuple[Path, Sniffed]] = []
@@ -116,6 +150,27 @@ def fit_file(args: Namespace) -> int:
     return OK
 
 
+def plan_files(args: Namespace) -> int:
+    """belino media plan FILE… --platform NAME [--as FORM] [--caption TEXT]"""
+    limits = _limits(args.platform)
+    for path in args.files:
+        if not path.is_file():
+            raise BelinoError(f"{path} is not a file")
+    decisions, parcels = asyncio.run(_planned(args, limits))
+    files = [_decision_json(path, decision) for path, decision in zip(args.files, decisions, strict=True)]
+    if args.json:
+        show_json({"platform": args.platform, "files": files, "parcels": [_parcel_json(parcel) for parcel in parcels]})
+        return OK
+    rows = [(path.name, row["goes_as"] or "not sent", row["mime"], format_size(row["size"]), row["reason"])
+            for path, row in zip(args.files, files, strict=True)]  # fmt: skip
+    show_table(("file", "goes as", "type", "size", "why"), rows, empty="no file")
+    for number, parcel in enumerate(parcels, 1):
+        what = ", ".join(file.name for file in parcel.files)
+        words = parcel.plain or parcel.text
+        print(clean(f"{number}. {parcel.kind}: {' + '.join(part for part in (what, words) if part)}"))
+    return OK
+
+
 def _formats(output: Path) -> tuple[str, ...]:
     """The format that the output's name implies; any, if none."""
     from belino.media.image.images import FORMATS
@@ -140,25 +195,86 @@ async def _fitted(blob: Blob, args: Namespace) -> dict[str, Any]:
     return {"path": str(target.path), **answer}
 
 
-def sniffed_file(path: Path) -> Sniffed:
-    """The type of a local file, by its bytes."""
-    head = head_of(path, HEAD_BYTES + 1)
-    return sniff(head[:HEAD_BYTES], name=path.name, whole=len(head) <= HEAD_BYTES)
+def _limits(platform: str) -> Limits:
+    """The limits of a platform, from its adapter; nothing is started or called."""
+    from belino.registry import find
+
+    limits = getattr(find("adapters", platform).make, "limits", None)
+    if not isinstance(limits, Limits):
+        raise BelinoError(f"what {platform} takes is known only while its adapter runs")
+    return limits
 
 
-def head_of(path: Path, size: int) -> bytes:
-    """Its first bytes."""
-    if not path.is_file():
-        raise BelinoError(f"{path} is not a file")
+async def _planned(args: Namespace, limits: Limits) -> tuple[tuple["Decision", ...], tuple[Parcel, ...]]:
+    """Collect, prepare and plan as the gateway does, in a temporary state folder."""
+    from belino.delivery.outgoing_files import Keeper
+    from belino.delivery.plan import plan
+    from belino.delivery.prepare import Preparer
+    from belino.media.audio import Sounds
+    from belino.media.fetch import MediaConfig
+    from belino.media.image.images import Images
+    from belino.media.sandbox.sandbox import Sandbox
+    from belino.net.clock import SystemClock
+    from belino.storage.store import open_store
+
+    async with AsyncExitStack() as stack:
+        home = Home.at(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="belino-"))))
+        store = await open_store(home, clock=SystemClock())
+        stack.push_async_callback(store.close)
+        sandbox = await stack.enter_async_context(Sandbox())
+        scratch = home.blobs / "tmp"
+        images, sounds = Images(sandbox, scratch), Sounds(sandbox, scratch)
+        keeper = Keeper(store, images, max_bytes=MediaConfig().max_bytes)
+        wish = {"wanted": SendAs(args.form) if args.form else None, "caption": args.caption}
+        preparer = Preparer(store, lambda: images, lambda: sounds)
+        found = [await _offered(path, keeper, wish) for path in args.files]
+        prepared = iter(await preparer.prepare([each for each in found if isinstance(each, Offer)], limits))
+        decisions = tuple(next(prepared) if isinstance(each, Offer) else each for each in found)
+    where = ConversationKey(platform=args.platform, account="plan", channel="plan")
+    return decisions, plan(Reply(conversation=where, text=""), decisions, limits, turn=0, trace="")
+
+
+async def _offered(path: Path, keeper: "Keeper", wish: dict[str, Any]) -> "Offer | Decision":
+    """A file as a reply would offer it; one above belino's limit is refused before the platform's limits are
+    checked."""
+    from belino.delivery.decide import Action, Decision
+
     try:
-        with path.open("rb") as file:
-            return file.read(size)
+        return replace(await keeper.keep(_pieces(path), name=path.name), **wish)
+    except MediaTooLarge as error:
+        offer = Offer(name=path.name, mime="", size=path.stat().st_size, sha256="")
+        return Decision(offer=offer, action=Action.REFUSE, reason=str(error))
     except OSError as error:
         raise BelinoError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def as_blob(path: Path, sniffed: Sniffed) -> Blob:
-    """A local file as if it were a held blob; links are followed, as only their owner names them."""
+async def _pieces(path: Path) -> AsyncIterator[bytes]:
     with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    return Blob(sha256=sha256, mime=sniffed.mime, size=path.stat().st_size, path=path.resolve())
+        while piece := file.read(CHUNK):
+            yield piece
+
+
+def _decision_json(path: Path, decision: "Decision") -> dict[str, Any]:
+    from belino.delivery.decide import Action
+
+    offer, sent = decision.offer, decision.action is Action.SEND
+    return {
+        "file": str(path),
+        "action": decision.action,
+        "goes_as": decision.send_as if sent else None,
+        "name": offer.name,
+        "mime": offer.mime,
+        "size": offer.size,
+        "width": offer.width,
+        "height": offer.height,
+        "seconds": offer.seconds,
+        "reason": decision.reason,
+    }
+
+
+def _parcel_json(parcel: Parcel) -> dict[str, Any]:
+    return {
+        "kind": parcel.kind,
+        "text": parcel.text,
+        "files": [{"name": file.name, "send_as": file.send_as, "caption": file.caption} for file in parcel.files],
+    }

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from belino.cli import OK
 from belino.cli.client import GatewayClient, Unknown, ask, plain, running_gateway, with_store
 from belino.cli.command import NAME, NotRunning, number_from
-from belino.cli.files import CHUNK, Target, fit_file, sniff_files, written
+from belino.cli.files import CHUNK, Target, fit_file, plan_files, sniff_files, written
 from belino.cli.gc import DESCRIPTION, gc, gc_arguments
-from belino.cli.plan import plan_files
 from belino.cli.renditions import LINES, form_arguments, price_file, render_ref, text_arguments, text_file
 from belino.cli.show import clean, progress_bar, shorten, show_json, show_table
 from belino.domain.errors import BelinoError
