@@ -10,17 +10,32 @@ from belino.cli import OK
 from belino.cli.client import GatewayClient, Unknown, ask, plain, running_gateway, with_store
 from belino.cli.command import NAME, NotRunning, number_from
 from belino.cli.files import CHUNK, Target, fit_file, plan_files, sniff_files, written
-from belino.cli.gc import DESCRIPTION, gc, gc_arguments
 from belino.cli.renditions import LINES, form_arguments, price_file, render_ref, text_arguments, text_file
-from belino.cli.show import clean, progress_bar, shorten, show_json, show_table
+from belino.cli.show import clean, counted, progress_bar, shorten, show_json, show_table
 from belino.domain.errors import BelinoError
 from belino.domain.limits import SendAs
 from belino.domain.media import MediaKind
 from belino.domain.message import ConversationKey
+from belino.domain.units import format_size
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
     from belino.storage.store import Store
+
+GC_DESCRIPTION = (
+    "Let go of bytes that nothing uses and of what was deleted; put files aside that the database does not list; find "
+    "bytes that are missing."
+)
+_GC_SAYS = (
+    ("deleted", "piece", "pieces", "of what was deleted"),
+    ("unused", "blob", "blobs", "that nothing uses"),
+    ("strays", "file", "files", "that the database does not list, left in place; `belino doctor` says more"),
+    ("put_aside", "file", "files", "that the database does not list, to blobs/aside/ for a week"),
+    ("brought_back", "file", "files", "back from blobs/aside/"),
+    ("expired", "file", "files", "in blobs/aside/ for more than a week"),
+    ("unfinished", "file", "files", "that nobody finishes"),
+    ("lost", "blob", "blobs", "without a file: what refers to it says so, or is fetched again"),
+)
 
 
 def media_arguments(parser: ArgumentParser) -> None:
@@ -52,7 +67,17 @@ def media_arguments(parser: ArgumentParser) -> None:
     plan.add_argument("--platform", required=True, metavar="NAME", help="the platform, as belino.toml names it")
     plan.add_argument("--as", dest="form", choices=[str(form) for form in SendAs], help="the form that is wished for")
     plan.add_argument("--caption", default="", metavar="TEXT", help="words that go with each file")
-    gc_arguments(actions.add_parser("gc", help="let go of what lies around", description=DESCRIPTION))
+    _gc_arguments(actions.add_parser("gc", help="let go of what lies around", description=GC_DESCRIPTION))
+
+
+def _gc_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="only count")
+    parser.add_argument(
+        "--all-strays",
+        action="store_true",
+        help="put every file aside that the database does not list, however many they are, and give up files that an "
+        "empty blobs/ no longer has",
+    )
 
 
 def run_media(args: Namespace) -> int:
@@ -64,7 +89,7 @@ def run_media(args: Namespace) -> int:
         "sniff": sniff_files,
         "fit": fit_file,
         "plan": plan_files,
-        "gc": gc,
+        "gc": _gc,
     }
     return actions[args.action](args)
 
@@ -165,3 +190,30 @@ def _fetch_resting(args: Namespace, home: Home) -> tuple[dict[str, Any], Path]:
 
     found = asyncio.run(with_store(home, resting))
     return found["media"], Path(found["path"])
+
+
+def _gc(args: Namespace) -> int:
+    """Through the running gateway, or under its lock."""
+
+    async def resting(store: "Store") -> dict[str, Any]:
+        from belino.gateway.maintenance import tidy_up
+        from belino.web.wire import tidied_json
+
+        wanted = {"dry_run": args.dry_run, "all_strays": args.all_strays}
+        return tidied_json(await tidy_up(store, Home.at(args.home), store.purge, **wanted))
+
+    found = ask(
+        args,
+        running=lambda gateway: gateway.post(
+            "/api/media/gc", {"dry_run": int(args.dry_run), "all_strays": int(args.all_strays)}
+        ),
+        resting=resting,
+    )
+    if args.json:
+        show_json({"dry_run": args.dry_run, **found})
+        return OK
+    lines = [f"{counted(found[key], one, many)} {which}" for key, one, many, which in _GC_SAYS if found[key]]
+    done = "would be freed" if args.dry_run else "freed"
+    for line in [*lines, f"{format_size(found['freed'])} {done}"] if lines else ["nothing lies around"]:
+        print(line)
+    return OK
