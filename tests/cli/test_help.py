@@ -64,7 +64,7 @@ def test_an_option_before_the_command_is_told_its_place() -> None:
 
 
 def test_the_tables_list_exactly_the_commands_and_their_modules() -> None:
-    found = {}
+    found: dict[str, str] = {}
     for name in (module.name for module in pkgutil.iter_modules(cli.__path__)):
         module = importlib.import_module(f"belino.cli.{name}")
         own = [each for each in vars(module).values() if getattr(each, "__module__", "") == module.__name__]

@@ -6,6 +6,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -26,37 +27,44 @@ from belino.turns.agents import Agents
 LEAST_FREE_BYTES = 1024**3
 CHECK_SECONDS = 15.0
 
-NO_ADAPTERS: Mapping[tuple[str, str], Adapter] = MappingProxyType({})
-NO_HEALTH: Mapping[tuple[str, str], AdapterHealth] = MappingProxyType({})
 NO_CHANNELS: Mapping[tuple[str, str], Sequence[str]] = MappingProxyType({})
 NO_TROUBLES: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningParts:
+    """The parts of a running gateway that the doctor checks."""
+
+    adapters: Mapping[tuple[str, str], Adapter] = field(default_factory=dict)
+    health: Mapping[tuple[str, str], AdapterHealth] = field(default_factory=dict)
+    channels: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
+    """The channels that each account is to listen in."""
+    agents: Iterable[tuple[str, Checks]] = ()
+    troubles: Mapping[str, str] = field(default_factory=dict)
+    """Store calls that are being retried."""
+    sandbox: Sandbox | None = None
+
+
+NOT_RUNNING = RunningParts()
 
 
 async def examine(
     *,
     home: Home,
     store: Store,
-    adapters: Mapping[tuple[str, str], Adapter] = NO_ADAPTERS,
-    health: Mapping[tuple[str, str], AdapterHealth] = NO_HEALTH,
-    channels: Mapping[tuple[str, str], Sequence[str]] = NO_CHANNELS,
-    agents: Iterable[tuple[str, Checks]] = (),
-    troubles: Mapping[str, str] = NO_TROUBLES,
-    sandbox: Sandbox | None = None,
+    running: RunningParts = NOT_RUNNING,
     sandbox_required: bool = False,
     soundness: Iterable[Finding] = (),
 ) -> tuple[Finding, ...]:
-    """Run every check, in the order of diagnosis; without a running gateway `examine_adapters` asks the platforms.
-
-    `channels` are those that each account is to listen in.
-    """
+    """Run every check, in the order of diagnosis; without a running gateway `examine_adapters` asks the platforms."""
     return (
         check_python(),
-        await check_sandbox(sandbox, required=sandbox_required),
+        await check_sandbox(running.sandbox, required=sandbox_required),
         *check_folder(home.path),
-        await check_store(home, store, troubles),
+        await check_store(home, store, running.troubles),
         *soundness,
-        *await check_adapters(adapters, health, channels),
-        *await check_agents(agents),
+        *await check_adapters(running.adapters, running.health, running.channels),
+        *await check_agents(running.agents),
     )
 
 

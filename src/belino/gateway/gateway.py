@@ -25,6 +25,7 @@ from belino.cassette.pseudonyms import Secrets
 from belino.config import AdapterConfig, Config
 from belino.context import line_format
 from belino.context.history import History
+from belino.delivery.outgoing_files import Keeper
 from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews, Sender, SenderCallbacks
 from belino.domain import tokens
@@ -42,7 +43,7 @@ from belino.gateway.adapter_context import AccountContext
 from belino.gateway.cassettes import WrittenCassette, begin, finish, secrets_of
 from belino.gateway.events import EventBus
 from belino.gateway.explain import retry_failed
-from belino.gateway.intake import AccountAccess, Intake
+from belino.gateway.intake import AccountAccess, Intake, IntakeCallbacks
 from belino.gateway.maintenance import Backups, Maintenance
 from belino.gateway.recorder import Recorder, Recording
 from belino.gateway.sessions import Sessions
@@ -56,8 +57,8 @@ from belino.net.tap import Closable, TappedClient, has_behalf, on_behalf
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.turns.agents import Agents
-from belino.turns.reply import Flushed, Replies
-from belino.turns.runner import TurnRunner
+from belino.turns.reply import Downloads, Flushed, Replies
+from belino.turns.runner import Environment, TurnMedia, TurnObservers, TurnRunner
 
 if TYPE_CHECKING:
     from belino.gateway.rendering import Held
@@ -374,9 +375,11 @@ class Gateway:
             clock=self.clock,
             notices=self.notices,
             counters=self.counters,
-            told=self._sender.wake,
-            deletion=self._upkeep.deletion,
-            arrived=self.recorder.arrived,
+            callbacks=IntakeCallbacks(
+                arrived=self.recorder.arrived,
+                deleted=self._upkeep.deletion,
+                pairing_offered=self._sender.wake,
+            ),
         )
 
     def _make_turns(self) -> TurnRunner:
@@ -384,18 +387,13 @@ class Gateway:
             self.store,
             self.agents,
             self.adapters,
-            self._fetcher,
+            media=TurnMedia(fetcher=self._fetcher, renderer=lambda: self.renderer),
             history=self.history,
             replies=self._replies,
-            renderer=lambda: self.renderer,
-            config=self.config,
-            home=self.home,
-            clock=self.clock,
-            insist=self._insist,
-            events=self.notices,
-            counters=self.counters,
-            replied=self._sender.wake,
-            recorder=self.recorder,
+            environment=Environment(config=self.config, home=self.home, clock=self.clock, insist=self._insist),
+            observers=TurnObservers(
+                events=self.notices, counters=self.counters, recorder=self.recorder, replied=self._sender.wake
+            ),
         )
 
     def _make_replies(self, opening: AsyncExitStack) -> Replies:
@@ -406,10 +404,8 @@ class Gateway:
             self.store,
             self.adapters,
             Preparer(self.store, lambda: self.images, lambda: self.sounds),
-            images=lambda: self.images,
-            max_bytes=self.config.media.max_bytes,
-            http=http,
-            allowances=self._fetcher.allowances,
+            keeper=lambda: Keeper(self.store, self.images, max_bytes=self.config.media.max_bytes),
+            downloads=Downloads(http=http, limits=self._fetcher.allowances),
             home=self.home,
             clock=self.clock,
             put=self._sender.wake,

@@ -30,6 +30,18 @@ class AccountAccess:
     """The adapter accepts only senders who are logged in."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeCallbacks:
+    """The calls that intake makes once arrivals are screened and stored."""
+
+    arrived: Callable[[Arrival, Taken], None] = lambda _arrival, _taken: None
+    """With every arrival, stored or denied."""
+    deleted: Callable[[], None] = lambda: None
+    """When a deletion may have to be carried out."""
+    pairing_offered: Callable[[ConversationKey], None] = lambda _conversation: None
+    """With the conversation of a stranger, when a pairing message for them is in the outbox."""
+
+
 class Intake:
     """Screens and stores every arrival of every platform."""
 
@@ -43,9 +55,7 @@ class Intake:
         clock: Clock,
         notices: EventBus,
         counters: Counters,
-        told: Callable[[ConversationKey], None],
-        deletion: Callable[[], None] = lambda: None,
-        arrived: Callable[[Arrival, Taken], None] = lambda _arrival, _taken: None,
+        callbacks: IntakeCallbacks,
     ) -> None:
         self._store = store
         self._doors = doors
@@ -54,12 +64,7 @@ class Intake:
         self._clock = clock
         self._notices = notices
         self._counters = counters
-        self._told = told
-        """Called with the conversation of a stranger when a pairing message for them is in the outbox."""
-        self._deletion = deletion
-        """Called when a deletion may have to be carried out."""
-        self._arrived = arrived
-        """Called with every arrival once it is screened and stored, or denied."""
+        self._callbacks = callbacks
 
     def for_account(self, platform: str, account: str) -> Accept:
         """The function an adapter gets: it accepts only arrivals of its own account."""
@@ -121,10 +126,10 @@ class Intake:
         for judged, one in zip(run, taken, strict=True):
             self._counters.arrivals[one.outcome] += 1
             arrival = judged.arrival
-            self._arrived(arrival, one)
+            self._callbacks.arrived(arrival, one)
             log.info("%s in %s: %s (trace %s)", arrival.kind, arrival.conversation, one.outcome, one.trace or "none")
         if any(_may_take_back(judged.arrival) for judged in run):
-            self._deletion()
+            self._callbacks.deleted()
         try:
             for judged, one in zip(run, taken, strict=True):
                 if one.outcome not in (MessageOutcome.DENIED, MessageOutcome.DUPLICATE):
@@ -166,7 +171,7 @@ class Intake:
             return
         # Before the cursor moves: after a crash in between, the arrival comes again and gets no second code.
         if await offer_pairing(self._store, arrival):
-            self._told(arrival.conversation)
+            self._callbacks.pairing_offered(arrival.conversation)
 
     async def _kept(self, conversation: ConversationKey, message_id: str) -> StoredMessage | None:
         return next(iter(await self._store.messages(conversation.whole_channel, [message_id])), None)

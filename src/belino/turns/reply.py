@@ -14,7 +14,7 @@ from belino.aio.keyed_workers import KeyedWorkers
 from belino.delivery.collect import FILES_AT_MOST, collect
 from belino.delivery.decide import Action, Decision
 from belino.delivery.folders import Folders, fates_of, split
-from belino.delivery.outgoing_files import Keeper, Probes
+from belino.delivery.outgoing_files import Keeper
 from belino.delivery.plan import plan
 from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews
@@ -57,6 +57,14 @@ class Flushed:
     """Files that are still being written."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Downloads:
+    """How files at URLs that an agent names are fetched."""
+
+    http: HttpClient
+    limits: DailyLimits
+
+
 class Replies:
     """Turns agents' texts and files into parcels, and moves pending files when their parcels end."""
 
@@ -66,10 +74,8 @@ class Replies:
         adapters: Mapping[tuple[str, str], Adapter],
         preparer: Preparer,
         *,
-        images: Callable[[], Probes],
-        max_bytes: int,
-        http: HttpClient,
-        allowances: DailyLimits,
+        keeper: Callable[[], Keeper],
+        downloads: Downloads,
         home: Home,
         clock: Clock,
         put: Callable[[ConversationKey], None],
@@ -77,10 +83,9 @@ class Replies:
         self._store = store
         self._adapters = adapters
         self._preparer = preparer
-        self._images = images
-        self._max_bytes = max_bytes
-        self._http = http
-        self._allowances = allowances
+        self._keeper = keeper
+        """Called on use: it needs the image decoder, which is imported with the first file."""
+        self._downloads = downloads
         self._home = home
         self._clock = clock
         self._put = put
@@ -142,10 +147,10 @@ class Replies:
         return Outlet(
             folder=self._home.folder(conversation),
             keeper=self._keeper(),
-            http=self._http,
+            http=self._downloads.http,
             limits=self._limits(conversation),
             clock=self._clock,
-            metered=partial(self._allowances.take, conversation.whole_channel),
+            metered=partial(self._downloads.limits.take, conversation.whole_channel),
             give=into_reply,
         )
 
@@ -259,9 +264,6 @@ class Replies:
 
     def _folders(self, where: ConversationKey) -> Folders:
         return Folders(self._home.folder(where), self._clock)
-
-    def _keeper(self) -> Keeper:
-        return Keeper(self._store, self._images(), max_bytes=self._max_bytes)
 
     def _limits(self, where: ConversationKey) -> Limits:
         adapter = self._adapters.get((where.platform, where.account))

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -64,6 +65,37 @@ class RecordsTurns(Protocol):
     def ended(self, claimed: ClaimedTurn, end: TurnEnd) -> None: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnMedia:
+    """Where a turn's tools get media from."""
+
+    fetcher: Fetcher
+    renderer: Callable[[], Renderer]
+    """Made with the first toolbox: its cache costs start-up time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnObservers:
+    """The parts of the gateway that are notified of a turn's progress."""
+
+    events: TurnEvents
+    counters: Counters
+    recorder: RecordsTurns
+    replied: Callable[[ConversationKey], None]
+    """Called when parcels of a conversation are in the outbox."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """The environment that turns run in."""
+
+    config: Config
+    home: Home
+    clock: Clock
+    insist: Retry
+    """Retries a store call until it succeeds."""
+
+
 class TurnRunner:
     """Runs turns, each with the agent of its conversation."""
 
@@ -72,37 +104,29 @@ class TurnRunner:
         store: Store,
         agents: Agents,
         adapters: Mapping[tuple[str, str], Adapter],
-        fetcher: Fetcher,
         *,
+        media: TurnMedia,
         history: History,
         replies: Replies,
-        renderer: Callable[[], Renderer],
-        config: Config,
-        home: Home,
-        clock: Clock,
-        insist: Retry,
-        events: TurnEvents,
-        counters: Counters,
-        replied: Callable[[ConversationKey], None],
-        recorder: RecordsTurns,
+        environment: Environment,
+        observers: TurnObservers,
     ) -> None:
         self._store = store
         self._agents = agents
         self._adapters = adapters
-        self._fetcher = fetcher
+        self._fetcher = media.fetcher
+        self._renderer = media.renderer
         self._history = history
         self._replies = replies
-        self._renderer = renderer
-        """Made with the first toolbox: its cache costs start-up time."""
-        self._config = config
-        self._home = home
-        self._clock = clock
-        self._insist = insist
-        self._events = events
-        self._counters = counters
-        self._replied = replied
-        self._recorder = recorder
-        self._key = home.key_file.read_bytes()
+        self._config = environment.config
+        self._home = environment.home
+        self._clock = environment.clock
+        self._insist = environment.insist
+        self._events = observers.events
+        self._counters = observers.counters
+        self._recorder = observers.recorder
+        self._replied = observers.replied
+        self._key = environment.home.key_file.read_bytes()
         self._running: dict[ConversationKey, asyncio.Timeout] = {}
         self._aborted: set[ConversationKey] = set()
         self._doing: dict[ConversationKey, str] = {}

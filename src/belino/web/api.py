@@ -12,7 +12,7 @@ from belino.domain.errors import NoSuchMessage, StoreError
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.stored import GrantKind
 from belino.gateway import savings
-from belino.gateway.doctor import examine
+from belino.gateway.doctor import RunningParts, examine
 from belino.gateway.explain import Explanation, NotFailed, SeveralMessages, as_json, explain, retried_json
 from belino.gateway.recorder import Recording, RecordingRefused
 from belino.web.fields import Fields, parse_conversation
@@ -184,15 +184,18 @@ async def audit(call: RouteCall) -> Response:
 async def doctor(call: RouteCall) -> Response:
     """Findings and remedies of the doctor."""
     gateway = call.site.gateway
-    findings = await examine(
-        home=gateway.home,
-        store=gateway.store,
+    running = RunningParts(
         adapters=gateway.adapters,
         health=gateway.health(),
         channels={(each.platform, each.account): tuple(each.access.channels) for each in gateway.config.adapters},
         agents=gateway.agents.checks(),
         troubles=gateway.troubles(),
         sandbox=gateway.sandbox,
+    )
+    findings = await examine(
+        home=gateway.home,
+        store=gateway.store,
+        running=running,
         sandbox_required=gateway.config.media.sandbox == "required",
         soundness=(*gateway.soundness(), *gateway.recorder.findings()),
     )
