@@ -128,7 +128,7 @@ def _replayed_json(replayed: "Replayed") -> dict[str, object]:
 
 def _show_replayed(replayed: "Replayed") -> None:
     for each in replayed.differences:
-        print(clean(f"{paint('differs', 'red')}  {each.where}"))
+        print(f"{paint('differs', 'red')}  {clean(each.where)}")
         for line in each.diff:
             print(clean(f"    {line}"))
     for sha256, why in replayed.left_out.items():
