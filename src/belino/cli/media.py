@@ -1,6 +1,5 @@
 """belino media ls|fetch|text|price|sniff|fit|plan|gc: received media, its bytes, and local files."""
 
-import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from belino.cli import OK
 from belino.cli.client import GatewayClient, Unknown, ask, plain, running_gateway, with_store
 from belino.cli.command import NAME, NotRunning, number_from
 from belino.cli.files import CHUNK, Target, fit_file, plan_files, sniff_files, written
-from belino.cli.renditions import LINES, form_arguments, price_file, render_ref, text_arguments, text_file
+from belino.cli.renditions import fetch_running, form_arguments, price_file, render_ref, text_arguments, text_file
 from belino.cli.show import clean, counted, progress_bar, shorten, show_json, show_table
 from belino.domain.errors import BelinoError
 from belino.domain.limits import SendAs
@@ -141,20 +140,9 @@ def _fetch_file(args: Namespace) -> int:
 
 
 def _fetch_running(args: Namespace, gateway: GatewayClient) -> tuple[dict[str, Any], Path]:
-    """Let the gateway fetch, with progress; then copy the bytes from it."""
-    media: dict[str, Any] | None = None
-    with (
-        progress_bar(args.ref, quiet=args.json) as told,
-        gateway.opened("POST", "/api/media/fetch", {"ref": args.ref}, accept=LINES) as answer,
-    ):
-        for line in answer:
-            step = json.loads(line)
-            if "error" in step:
-                raise BelinoError(step["error"]["message"])
-            media = step.get("media", media)
-            if media is None:
-                told(step["bytes"], step["total"])
-    if media is None or media["url"] is None:
+    """Let the gateway fetch; then copy the bytes from it."""
+    media = fetch_running(args, gateway, {"ref": args.ref})
+    if media["url"] is None:
         raise BelinoError("the gateway broke off while it fetched; try again")
     with (
         Target(args.output, media) as target,

@@ -91,7 +91,10 @@ def render_ref(args: Namespace) -> int:
     _wish(args)  # an invalid range fails before any call
     home = Home.at(args.home)
     gateway = running_gateway(home)
-    media = _running(args, gateway) if gateway else asyncio.run(with_store(home, lambda store: _resting(args, store)))
+    if gateway:
+        media = _render_running(args, gateway)
+    else:
+        media = asyncio.run(with_store(home, lambda store: _render_resting(args, store)))
     rendered = media.pop("rendered")
     if args.json:
         paths = _write_pictures(args.output, media, rendered["pictures"])
@@ -126,8 +129,7 @@ def _wish(args: Namespace) -> RenderOptions:
     )
 
 
-def _running(args: Namespace, gateway: GatewayClient) -> dict[str, Any]:
-    """Let the gateway fetch and render, with progress."""
+def _render_running(args: Namespace, gateway: GatewayClient) -> dict[str, Any]:
     asked = {
         "ref": args.ref,
         "as": args.form,
@@ -136,7 +138,11 @@ def _running(args: Namespace, gateway: GatewayClient) -> dict[str, Any]:
         "max_tokens": args.max_tokens,
         "cursor": args.cursor,
     }
-    body = {name: value for name, value in asked.items() if value is not None}
+    return fetch_running(args, gateway, {name: value for name, value in asked.items() if value is not None})
+
+
+def fetch_running(args: Namespace, gateway: GatewayClient, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Let the gateway fetch a ref, with progress; the ref as it is afterwards, with what was rendered of it."""
     with (
         progress_bar(args.ref, quiet=args.json) as told,
         gateway.opened("POST", "/api/media/fetch", body, accept=LINES) as answer,
@@ -151,7 +157,7 @@ def _running(args: Namespace, gateway: GatewayClient) -> dict[str, Any]:
     raise BelinoError("the gateway broke off while it fetched; try again")
 
 
-async def _resting(args: Namespace, store: "Store") -> dict[str, Any]:
+async def _render_resting(args: Namespace, store: "Store") -> dict[str, Any]:
     """Without a gateway the platform cannot be asked; held bytes can still be rendered."""
     from belino.gateway.rendering import render_ref as render
     from belino.web.fetches import rendered_json
