@@ -173,9 +173,9 @@ def test_why_shows_what_the_agent_is_told_and_its_price_when_somebody_wants_to_k
     answered(page)
     bubbles(page, "mine").get_by_role("button", name=re.compile("^Why")).click()
     story = page.get_by_role("dialog", name="What happened to this message")
-    story.get_by_text("What the agent is told").click()
+    story.get_by_text("The agent's context").click()
     expect(
-        story.get_by_text(re.compile(r"^A session that begins with this message is told \d+ tokens\.$"))
+        story.get_by_text(re.compile(r"^A session that begins with this message gets \d+ tokens of context\.$"))
     ).to_be_visible()
     expect(story.locator("pre").last).to_contain_text("a <b>bold</b> word")
 

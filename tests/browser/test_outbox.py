@@ -81,8 +81,8 @@ def test_the_outbox_is_worked_off_by_keyboard_alone(page: Page, enter: Enter, ga
     door.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Answers that are not sent")).to_be_focused()
-    expect(parcels(page, "Waiting for you")).to_have_count(3)
-    expect(parcels(page, "On their way")).to_contain_text(
+    expect(parcels(page, "Waiting for your decision")).to_have_count(3)
+    expect(parcels(page, "Being sent")).to_contain_text(
         [re.compile("The stranded one.*Not sent yet: no adapter for this account is configured. Next try at")]
     )
     no_violation(page)
@@ -91,7 +91,7 @@ def test_the_outbox_is_worked_off_by_keyboard_alone(page: Page, enter: Enter, ga
     expect(page.get_by_role("button", name=re.compile("^Send: The dead one"))).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_text("It is sent now.")).to_have_attribute("role", "status")
-    expect(parcels(page, "Waiting for you")).to_have_count(2)
+    expect(parcels(page, "Waiting for your decision")).to_have_count(2)
     expect(page.get_by_role("heading", name="Answers that are not sent")).to_be_focused()
     page.get_by_role("button", name=re.compile("^Drop: The lost one")).press("Enter")
     page.get_by_role("button", name=re.compile("^Drop: The held one")).press("Enter")
@@ -121,7 +121,7 @@ def test_who_has_moved_on_is_not_called_back_when_the_last_decision_is_done(page
     next_one.evaluate("button => { button.same = true; }")
     wait_for_held(page, held)
     held.pop().continue_()
-    expect(parcels(page, "Waiting for you")).to_have_count(2)
+    expect(parcels(page, "Waiting for your decision")).to_have_count(2)
     expect(page.get_by_text("It will not be sent.")).to_be_visible()
     expect(next_one).to_be_focused()
     assert next_one.evaluate("button => button.same === true")
@@ -142,7 +142,7 @@ def test_the_outbox_fits_a_screen_of_320_pixels(open_page: OpenPage, enter: Ente
     page.get_by_role("button", name="Conversations, 3 answers not sent").click()
     no_violation(page)
     page.get_by_role("button", name="Outbox, 3 not sent").click()
-    expect(parcels(page, "Waiting for you")).to_have_count(3)
+    expect(parcels(page, "Waiting for your decision")).to_have_count(3)
     no_violation(page)
     no_sideways_scroll(page)
     assert page.get_by_role("dialog").evaluate("sheet => sheet.scrollWidth <= sheet.clientWidth")

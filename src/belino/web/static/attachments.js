@@ -130,7 +130,7 @@ export class Attachments {
 function statusOf(item, percent) {
   if (item.state === "failed") return item.error;
   if (item.state === "done") return format.size(item.size);
-  if (item.state === "retrying") return "Waiting to go on…";
+  if (item.state === "retrying") return "Waiting to continue…";
   return `${percent} % of ${format.size(item.size)}`;
 }
 

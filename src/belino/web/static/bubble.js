@@ -35,7 +35,7 @@ function quote(answered) {
   const said = answered.text || answered.media.map((item) => item.file_name || item.kind).join(", ");
   return make("p", { class: "quote" },
     picture ? make("img", { src: picture.url, alt: "", decoding: "async" }) : null,
-    make("span", { class: "quote-words" }, spoken("In answer to "), make("strong", { text: answered.author.name }), make("span", { text: said.length > SNIPPET ? `${said.slice(0, SNIPPET)}…` : said })),
+    make("span", { class: "quote-words" }, spoken("In reply to "), make("strong", { text: answered.author.name }), make("span", { text: said.length > SNIPPET ? `${said.slice(0, SNIPPET)}…` : said })),
   );
 }
 

@@ -32,7 +32,7 @@ function words(seen, item, does) {
   const read = () => does.read(item);
   const first = seen.text
     ? make("p", { class: inRows(seen, item) ? "glance-words rows" : "glance-words", text: seen.text, onclick: read })
-    : seen.picture ? picture(seen.picture, item, read) : make("p", { class: "glance-words quiet", text: "Nothing is written here." });
+    : seen.picture ? picture(seen.picture, item, read) : make("p", { class: "glance-words quiet", text: "There is no text here." });
   const line = make("p", { class: "glance-line" }, make("span", { text: placeOf(seen) }),
     make("button", { type: "button", class: "text-button read-button", "aria-haspopup": "dialog", onclick: read }, seen.kind === "listing" ? "Look inside" : "Read", spoken(` ${name}`)));
   return [first, line];

@@ -28,7 +28,7 @@ async function start(token) {
   try {
     me = await signIn(token);
   } catch {
-    showWelcome("It may be starting; this page looks again by itself.", "belino cannot be reached");
+    showWelcome("It may be starting; this page tries again by itself.", "belino cannot be reached");
     setTimeout(() => start(token), FIRST_TRY_AGAIN);
     return;
   } finally {

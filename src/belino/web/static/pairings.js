@@ -5,7 +5,7 @@ import * as format from "./format.js";
 import { mark } from "./marks.js";
 import { Rows } from "./rows.js";
 
-const WRONG = "Nobody waits under this code: it was mistyped, has run out, or was refused. A wrong code costs everybody who waits a try.";
+const WRONG = "There is no request with this code: it is mistyped, expired or refused. A wrong code costs every open request one try.";
 // Codes expire by the gateway's clock, not by this one.
 const LOOK_AGAIN_AFTER = 5000;
 
@@ -19,7 +19,7 @@ export class Pairings {
   #timer = 0;
   #rows = {
     asking: rows("asking", (one) => this.#asks(one)),
-    paired: rows("paired", (one) => this.#item(one, `since ${format.when(one.at)}`, "Take back")),
+    paired: rows("paired", (one) => this.#item(one, `since ${format.when(one.at)}`, "Revoke")),
   };
 
   constructor() {
@@ -36,7 +36,7 @@ export class Pairings {
     this.#draw();
     this.#lookAgain();
     const fresh = this.#waiting().filter(({ who }) => !before.has(who));
-    if (fresh.length) say(byId("pairings-news"), `${fresh.map(nameOf).join(", ")} asks to be let in`);
+    if (fresh.length) say(byId("pairings-news"), `${fresh.map(nameOf).join(", ")} asks for access`);
   }
 
   // The outbox holds the reply to a stranger: a new request waits.
@@ -64,7 +64,7 @@ export class Pairings {
     try {
       const paired = await call("POST", "/api/pairings", { code });
       byId("pairings-form").reset();
-      this.#say(`${nameOf(paired)} is let in and may write to the agent directly.`, "");
+      this.#say(`${nameOf(paired)} is approved and may write to the agent directly.`, "");
     } catch (error) {
       this.#say("", error.status === 404 ? WRONG : error.message);
     }
@@ -73,10 +73,10 @@ export class Pairings {
   }
 
   async #end(pairing) {
-    const told = pairing.state === "paired" ? "What they write next is not kept and not answered." : "Their code opens nothing any more.";
+    const told = pairing.state === "paired" ? "Their next messages are not stored and not answered." : "Their code is no longer valid.";
     try {
       await call("DELETE", `/api/pairings?${query({ who: pairing.who })}`);
-      this.#say(`${nameOf(pairing)} is out. ${told}`, "");
+      this.#say(`${nameOf(pairing)} is removed. ${told}`, "");
     } catch (error) {
       // Already gone is the wanted result.
       this.#say("", error.status === 404 ? "" : error.message);
@@ -110,7 +110,7 @@ export class Pairings {
 
   #asks(one) {
     if (one.state === "refused") return this.#item(one, `refused; may ask again at ${format.time(one.expires)}`);
-    return this.#item(one, `code ends at ${format.time(one.expires)}, ${format.count(one.tries_left, "try", "tries")} left`, "Refuse");
+    return this.#item(one, `code expires at ${format.time(one.expires)}, ${format.count(one.tries_left, "try", "tries")} left`, "Refuse");
   }
 
   #item(one, says, does) {

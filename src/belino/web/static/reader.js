@@ -71,7 +71,7 @@ export class Reader {
     return [
       seen.notes.length ? make("ul", { class: "reader-notes" }, ...seen.notes.map((note) => make("li", { text: note }))) : null,
       seen.title && seen.kind === "text" ? make("h3", { dir: "auto", text: seen.title }) : null,
-      seen.picture ? scan(seen) : seen.text ? text : make("p", { class: "quiet", text: "Nothing is written here." }),
+      seen.picture ? scan(seen) : seen.text ? text : make("p", { class: "quiet", text: "There is no text here." }),
       this.#more(seen, text),
     ].filter(Boolean);
   }

@@ -21,9 +21,9 @@ export class Why {
 
   async open(message) {
     this.#asked = message.id;
-    this.#body.replaceChildren(make("p", { class: "quiet", role: "status", text: "Looking it up…" }));
+    this.#body.replaceChildren(make("p", { class: "quiet", role: "status", text: "Loading…" }));
     this.#dialog.showModal();
-    const parts = await story(message).catch((error) => [make("p", { class: "error", role: "alert", text: `belino could not tell: ${error.message}` })]);
+    const parts = await story(message).catch((error) => [make("p", { class: "error", role: "alert", text: `belino could not load it: ${error.message}` })]);
     if (this.#asked === message.id) this.#body.replaceChildren(...parts.filter(Boolean));
   }
 }
