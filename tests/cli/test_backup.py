@@ -59,7 +59,7 @@ def test_strays_are_left_and_put_aside_on_request_with_and_without_a_gateway(bel
         assert (stray.exists(), aside.read_bytes()) == (False, b"lost")
         assert gateway.stop() == 0
     aside.rename(stray)
-    said = "1 file that the database does not list, left in place; `belino doctor` says more\n0B freed\n"
+    said = "1 file that the database does not list, left in place; see `belino doctor`\n0B freed\n"
     assert belino("media", "gc").stdout == said
     finding = findings_of(belino("doctor", "--json"))["strays"]
     assert not finding["ok"]
@@ -69,7 +69,7 @@ def test_strays_are_left_and_put_aside_on_request_with_and_without_a_gateway(bel
         "lost": 0, "unfinished": 0, "freed": 0,
     }  # fmt: skip
     assert (stray.exists(), aside.read_bytes()) == (False, b"lost")
-    assert belino("media", "gc").stdout == "nothing lies around\n"
+    assert belino("media", "gc").stdout == "nothing to delete\n"
     finding = findings_of(belino("doctor", "--json"))["strays"]
     assert (finding["ok"], finding["says"]) == (True, "one file (4B) put aside in blobs/aside/ for a week")
 
@@ -92,5 +92,5 @@ def test_a_backup_to_a_relative_folder_is_made_and_read_back(
     (tmp_path / "bk" / "key").write_bytes(bytes(32))
     told = belino("backup", "--verify", "bk")
     assert told.returncode == 1
-    assert "is not whole" in told.stdout
+    assert "is not intact" in told.stdout
     assert "the key is not the one this backup was made with" in told.stdout

@@ -59,10 +59,10 @@ def test_what_is_not_there_is_said_in_a_sentence(belino: Belino, home: Path) -> 
     talk(home)
     for arguments, sentence in (
         (("context", MAIN, "--at", "m9"), "there is no message 'm9'"),
-        (("context", "web:default:nowhere"), "nobody has said anything"),
+        (("context", "web:default:nowhere"), "there are no recent messages"),
         (("search", MAIN, "x", "--since", "soon"), "since must be an ISO 8601 time"),
         (("search", "main", "x"), "does not name a conversation"),
-        (("search", "web:default:nowhere", "x"), "nothing is known of web:default:nowhere"),
+        (("search", "web:default:nowhere", "x"), "there is no channel web:default:nowhere"),
         (("context", "web:default:%ff"), "does not name a conversation"),
         (("context", "web:default:\udcff"), "does not name a conversation"),
     ):
@@ -106,5 +106,5 @@ def test_a_running_gateway_gives_the_same_answers(belino: Belino, home: Path) ->
         unknown = belino("search", "web:default:nowhere", "x")
     assert running == resting
     assert {one["relevance_signal"] for one in running[1]["results"]} == {"author:Roe, Jane 100%25"}
-    assert unknown.returncode == 1 and "nothing is known of web:default:nowhere" in unknown.stderr
+    assert unknown.returncode == 1 and "there is no channel web:default:nowhere" in unknown.stderr
     assert missing.returncode == 1 and "there is no message 'm9' in web:default:main" in missing.stderr

@@ -54,7 +54,7 @@ async def test_what_cannot_be_had_and_what_is_unknown_is_told(belino: Belino, sc
     unknown = await asyncio.to_thread(belino, "media", "fetch", "tg_000000000000", "-o", str(tmp_path / "x"))
     assert unknown.returncode == 1 and unknown.stderr.startswith("belino: ")
     taken = await asyncio.to_thread(belino, "media", "fetch", *scene.refs, "-o", str(tmp_path))
-    assert taken.returncode == 1 and "is already there" in taken.stderr
+    assert taken.returncode == 1 and "already exists" in taken.stderr
 
 
 async def test_a_terminal_shows_a_bar_and_where_the_file_went(home: Path, scene: Scene, tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ async def test_a_stranger_on_telegram_is_let_in_and_out_from_the_command_line(be
     waiting = read(await asyncio.to_thread(belino, "pair", "--json"))["pairings"]
     assert [(p["sender"], p["name"], p["state"]) for p in waiting] == [(str(scene.ann["id"]), "Ann", "waiting")]
     wrong = await asyncio.to_thread(belino, "pair", "AAAA-AAAA")
-    assert wrong.returncode == 1 and "no one is waiting under this code" in wrong.stderr
+    assert wrong.returncode == 1 and "there is no request with this code" in wrong.stderr
     code = re.findall(r"belino pair (\S+)", told)[0]
     done = await asyncio.to_thread(belino, "pair", code.lower())
     assert done.returncode == 0 and "they may command the agent in direct messages" in done.stdout
@@ -79,7 +79,7 @@ async def test_a_stranger_on_telegram_is_let_in_and_out_from_the_command_line(be
     who = f"telegram:default:{scene.ann['id']}"
     assert read(await asyncio.to_thread(belino, "pair", "--revoke", who, "--json")) == {"revoked": True}
     assert (await asyncio.to_thread(belino, "pair", "--revoke", who)).returncode == 1
-    assert "nobody is paired" in (await asyncio.to_thread(belino, "pair", "ls")).stdout
+    assert "there are no pairings" in (await asyncio.to_thread(belino, "pair", "ls")).stdout
 
 
 async def _sent_to(scene: Scene, chat: int, *, after: int = 0) -> str:

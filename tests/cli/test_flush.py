@@ -28,7 +28,7 @@ def test_files_dropped_by_a_script_go_out_at_once_and_what_does_not_is_told(home
         (pending / "report.txt").write_text("all is well")
         os.utime(pending / "report.txt", (1_000_000_000, 1_000_000_000))
         done = belino("outbox", "flush", str(TRIP))
-        assert (done.returncode, done.stdout) == (0, f"{TRIP}: report.txt is on its way\n")
+        assert (done.returncode, done.stdout) == (0, f"{TRIP}: report.txt is queued\n")
         (pending / "link.txt").symlink_to(home / "key")
         done = belino("outbox", "flush", "--json")
         assert done.returncode == 1

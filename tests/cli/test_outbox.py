@@ -35,8 +35,8 @@ def give_up(home: Path, *keys: str) -> None:
 
 
 def test_without_a_gateway_what_waits_is_seen_asked_for_and_dropped(belino: Belino, home: Path) -> None:
-    assert belino("outbox").stdout == "nothing waits, and nothing is on record as sent\n"
-    assert belino("outbox", "ls", "--all").stdout == "nothing waits, and nothing is on record as sent\n"
+    assert belino("outbox").stdout == "nothing is waiting, and nothing is on record as sent\n"
+    assert belino("outbox", "ls", "--all").stdout == "nothing is waiting, and nothing is on record as sent\n"
     give_up(home, "a", "b")
     listed = belino("outbox", "ls").stdout.splitlines()
     assert [line.split()[:3] for line in listed] == [
@@ -48,17 +48,17 @@ def test_without_a_gateway_what_waits_is_seen_asked_for_and_dropped(belino: Beli
     shown = belino("outbox", "show", "a").stdout
     assert shown.startswith("a: held, 0 tries\nit waited too long\n")
     assert shown.endswith("I am a\n")
-    assert belino("outbox", "retry", "a").stdout == "a goes out: I am a\n"
+    assert belino("outbox", "retry", "a").stdout == "a will be sent: I am a\n"
     assert belino("outbox", "drop", "b").stdout == "b is dropped: I am b\n"
     again = belino("outbox", "retry", "b")
-    assert (again.returncode, again.stderr) == (1, "belino: This was dropped already.\n")
+    assert (again.returncode, again.stderr) == (1, "belino: This parcel is already dropped.\n")
     states = {one["key"]: one["state"] for one in json.loads(belino("outbox", "--json").stdout)["parcels"]}
     assert states == {"a": "ready"}
     kept = json.loads(belino("outbox", "ls", "--all", "--json").stdout)["parcels"]
     assert [(one["key"], one["dropped"]) for one in kept] == [("b", True), ("a", False)]
     for action in ("show", "retry", "drop"):
         unknown = belino("outbox", action, "nothing", "--json")
-        told = "belino: there is no parcel nothing; `belino outbox` shows what there is\n"
+        told = "belino: there is no parcel nothing; see `belino outbox`\n"
         assert (unknown.returncode, unknown.stdout, unknown.stderr) == (1, "", told)
 
 
@@ -73,7 +73,7 @@ def test_a_running_gateway_sends_what_is_asked_for_at_once(belino: Belino, home:
         sent = False
         while not sent:
             sent = json.loads(belino("outbox", "show", "a", "--json").stdout)["state"] == "sent"
-        assert belino("outbox", "ls").stdout == "nothing waits: everything was sent or dropped\n"
+        assert belino("outbox", "ls").stdout == "nothing is waiting: everything was sent or dropped\n"
         refused = belino("outbox", "retry", "a")
-        assert (refused.returncode, "sent already" in refused.stderr) == (1, True)
+        assert (refused.returncode, "already sent" in refused.stderr) == (1, True)
         assert gateway.stop() == 0

@@ -104,7 +104,7 @@ def test_a_folder_that_somebody_works_on_without_saying_where_is_told(home: Path
     async def act(store: Store) -> None:
         done = await asyncio.to_thread(belino, "status")
         assert done.returncode == 69
-        assert "does not say where it listens; try again" in done.stderr
+        assert "has not published its address; try again" in done.stderr
 
     in_store(home, act)
 
@@ -165,7 +165,7 @@ def test_config_init_writes_the_defaults_once(belino: Belino, home: Path) -> Non
     assert read(belino("config", "show", "--json")) == before
     assert read(belino("config", "check", "--json")) == {"ok": True, "file": str(file), "exists": True}
     again = belino("config", "init")
-    assert (again.returncode, "already there" in again.stderr) == (78, True)
+    assert (again.returncode, "already exists" in again.stderr) == (78, True)
 
 
 def test_config_show_names_every_key_and_no_secret(belino: Belino) -> None:
@@ -200,7 +200,7 @@ def test_the_doctor_warns_of_a_door_open_to_everybody(belino: Belino, home: Path
     configure(home, '[adapters.web.access.channels.C1]\nsenders = ["*"]\n')
     answer = read(belino("doctor", "--json"))
     (warning,) = [finding for finding in answer["findings"] if finding["name"] == "access"]
-    assert warning["says"] == "everybody may command the agent in channel C1 of web:default"
+    assert warning["says"] == "everyone may command the agent in channel C1 of web:default"
     assert warning["cure"]
 
 

@@ -46,11 +46,11 @@ def leave(home: Path, *names: str, ends: tuple[TurnState | None, ...]) -> None:
 def test_without_a_gateway_a_failed_message_waits_for_the_next_start(belino: Belino, home: Path) -> None:
     leave(home, "failed", "stopped", "late", ends=(TurnState.FAILED, TurnState.ABORTED, None))
     done = belino("retry", f"{MAIN}/failed")
-    assert (done.returncode, done.stdout) == (0, f"{MAIN}/failed waits to be answered again\n")
+    assert (done.returncode, done.stdout) == (0, f"{MAIN}/failed is queued to be answered again\n")
     for name, why in (
-        ("failed", "waits for its turn already"),
-        ("stopped", "did not fail: it is aborted; only a failed message can be tried again"),
-        ("late", "waits for its turn already"),
+        ("failed", "is already queued"),
+        ("stopped", "did not fail: it is aborted; only a failed message can be retried"),
+        ("late", "is already queued"),
     ):
         refused = belino("retry", name)
         assert (refused.returncode, refused.stderr) == (1, f"belino: {MAIN}/{name} {why}\n")
@@ -67,7 +67,7 @@ def test_with_a_gateway_a_failed_message_is_answered_at_once(belino: Belino, hom
     leave(home, "failed", "answered", ends=(TurnState.FAILED, TurnState.ANSWERED))
     with GatewayProcess(home):
         refused = belino("retry", "answered")
-        says = f"{MAIN}/answered did not fail: it is answered; only a failed message can be tried again"
+        says = f"{MAIN}/answered did not fail: it is answered; only a failed message can be retried"
         assert (refused.returncode, refused.stderr) == (1, f"belino: {says}\n")
         unknown = belino("retry", "nothing")
         assert (unknown.returncode, unknown.stderr.startswith("belino: there is no message 'nothing'")) == (1, True)

@@ -22,7 +22,7 @@ def test_a_page_of_a_document_is_shown_with_its_ref_and_its_words(capsys: pytest
     coverage = {"messages_scanned": 1, "time_range": None}
     _show({"results": [found], "total": 1, "next_cursor": None, "coverage": coverage})
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("somebody · 2026-01-01")
+    assert lines[0].startswith("unknown · 2026-01-01")
     assert "· tg_bbbbbbbbbbbb · tg_aaaaaaaaaaaa" in lines[0]
     assert lines[1] == "  see attached"
     assert lines[2].startswith("  tg_aaaaaaaaaaaa, page 3: three months' ")

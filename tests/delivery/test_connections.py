@@ -95,7 +95,7 @@ async def test_a_platform_that_does_not_answer_is_the_reason_that_parcels_are_sh
         await until(lambda: gateway._sender.lines._waiting)
         assert await reasons(gateway) == [""]
         await house.clock.advance(CONNECT_SECONDS)
-        record = await told(gateway, "has not let it in")
+        record = await told(gateway, "did not accept the connection")
         assert (record.state, record.attempts) == (ParcelState.READY, 0)
         assert record.reason.startswith("memory:default is not connected: ")
         await until(lambda: gateway.counters.parcels["ready"] == 1)

@@ -80,7 +80,7 @@ def test_ten_turns_beside_a_poison_message_get_ten_answers_and_it_is_given_up_af
     assert ("waits", "runs again when belino has been up for 20 s") in steps
     (tmp_path / "cured").touch()
     done = run_belino("retry", f"{POISONED}/m", home=gateway.home, environment={})
-    assert (done.returncode, done.stdout) == (0, f"{POISONED}/m waits to be answered again\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, f"{POISONED}/m is queued to be answered again\n"), done.stderr
     until(lambda: outcome(gateway, POISONED) == "answered", "the retried message was never answered")
     until(lambda: len(history(gateway, POISONED)) == 3, "the answer never came")
     assert texts(history(gateway, POISONED)) == [

@@ -99,7 +99,7 @@ def test_a_disk_that_is_nearly_full_is_told(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("shutil.disk_usage", lambda _path: Usage(10**12, 10**12 - 10**6, 10**6))
     disk = by_name(doctor.check_folder(tmp_path))["disk"]
     assert not disk.ok
-    assert "room" in disk.cure
+    assert "space" in disk.cure
 
 
 async def test_a_disk_that_takes_nothing_is_told_with_its_reason(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ async def test_an_arrival_of_another_account_lets_none_in(house: House) -> None:
     mine = house.say("mine")
     theirs = replace(mine, conversation=ConversationKey(platform="memory", account="second", channel="dm"))
     async with house.gateway() as gateway:
-        with pytest.raises(ScopeError, match="memory:default handed in an arrival of memory:second"):
+        with pytest.raises(ScopeError, match="memory:default passed an arrival of memory:second"):
             await door(gateway).many(numbered([mine, theirs]))
         assert await house.history(gateway) == ()
 

@@ -191,7 +191,7 @@ async def test_the_database_is_looked_through_after_the_start(house: House) -> N
 
 async def test_strays_are_counted_by_the_doctor_and_put_aside_an_hour_after_the_start(house: House) -> None:
     async with house.at_work() as gateway:
-        await until(lambda: gateway.soundness()[0].says != "it is being looked through")
+        await until(lambda: gateway.soundness()[0].says != "it is being checked")
         assert [finding.name for finding in gateway.soundness()] == ["database"]
         for number in range(9):
             await picture(house, gateway, item=f"f{number}")

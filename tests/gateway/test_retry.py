@@ -92,7 +92,7 @@ async def test_a_message_that_did_not_fail_is_refused_with_the_reason(house: Hou
     async with house.at_work() as gateway:
         await house.ask(gateway, house.say())
         question, answer = await house.history(gateway)
-        with pytest.raises(NotFailed, match="did not fail: it is answered; only a failed message can be tried again"):
+        with pytest.raises(NotFailed, match="did not fail: it is answered; only a failed message can be retried"):
             await gateway.retry_message(question)
         with pytest.raises(NotFailed, match="is a message of the agent; name the message that was not answered"):
             await gateway.retry_message(answer)
@@ -107,7 +107,7 @@ async def test_a_message_whose_turn_waits_or_runs_is_not_retried_beside_itself(h
         running, waiting = await house.history(gateway)
         with pytest.raises(NotFailed, match="its turn is running"):
             await gateway.retry_message(running)
-        with pytest.raises(NotFailed, match="waits for its turn already"):
+        with pytest.raises(NotFailed, match="is already queued"):
             await gateway.retry_message(waiting)
 
 

@@ -213,7 +213,7 @@ async def test_a_platform_that_takes_long_to_let_an_adapter_in_is_told_of() -> N
         await ward.clock.advance(CONNECT_SECONDS - 0.1)
         assert ward.health[-1].reason == ""
         await ward.clock.advance(0.1)
-        assert (ward.health[-1].state, "has not let it in" in ward.health[-1].reason) == ("starting", True)
+        assert (ward.health[-1].state, "did not accept the connection" in ward.health[-1].reason) == ("starting", True)
         assert isinstance(ward.adapter, Late)
         ward.adapter.let_in.set()
         await settle()

@@ -76,7 +76,7 @@ async def test_what_cannot_be_had_is_told_with_the_reason(site: Site, platform: 
     ref = await sent(site, platform, None)
     status, told, _ = await site.ask("POST", "/api/media/fetch", json={"ref": ref})
     assert status == 409 and told["error"]["code"] == "conflict"
-    assert told["error"]["message"].startswith(f"{ref} cannot be had: the platform no longer has")
+    assert told["error"]["message"].startswith(f"{ref} is not available: the platform no longer has")
     headers = {**site.program, "Accept": "application/x-ndjson"}
     _, body, _ = await site.ask("POST", "/api/media/fetch", headers=headers, json={"ref": ref})
     assert json.loads(body.splitlines()[-1])["error"]["code"] == "conflict"
@@ -115,7 +115,7 @@ async def test_a_ref_comes_in_the_form_a_person_asks_for(site: Site, platform: M
         ({"as": "text", "pages": "x"}, 400, "pages must be a number or a range"),
         ({"as": "text", "max_tokens": 1}, 400, "max_tokens must be a number from 300"),
         ({"as": "text", "cursor": "x"}, 409, "cursor must be"),
-        ({"as": "frames"}, 409, "cannot be had"),
+        ({"as": "frames"}, 409, "is not available"),
     ],
     ids=["form", "pages", "tokens", "cursor", "frames"],
 )

@@ -98,7 +98,7 @@ def test_camel_case_and_snake_case_name_the_same_field() -> None:
 
 
 def test_an_unknown_field_is_an_error_that_lists_the_known_ones() -> None:
-    with pytest.raises(Refusal, match="known are conversation, message"):
+    with pytest.raises(Refusal, match="known fields are conversation, message"):
         Fields({"path": "/etc/passwd"}, known=("conversation", "message"))
 
 

@@ -44,7 +44,7 @@ async def test_what_was_given_up_is_listed_with_its_reason_and_sent_when_asked_f
     assert (await site.ask("GET", "/api/outbox?unsent=1"))[1] == {"parcels": []}
     for method, path in (("POST", "/retry"), ("DELETE", "")):
         status, refused, _ = await site.ask(method, f"/api/outbox/p-1{path}")
-        assert (status, refused["error"]["message"]) == (409, "This is sent already.")
+        assert (status, refused["error"]["message"]) == (409, "This parcel is already sent.")
 
 
 async def test_what_is_dropped_is_told_as_dropped_and_stays_so(site: Site) -> None:

@@ -49,7 +49,7 @@ async def test_a_failed_message_is_answered_when_its_owner_asks(site: Any) -> No
     ]
     status, refused, _ = await site.ask("POST", "/api/retry", json={"message": f"{MAIN}/m1"})
     assert (status, refused["error"]["code"]) == (409, "conflict")
-    assert refused["error"]["message"].endswith("only a failed message can be tried again")
+    assert refused["error"]["message"].endswith("only a failed message can be retried")
     for name in ("nothing", f"{MAIN}/nothing"):
         assert (await site.ask("POST", "/api/retry", json={"message": name}))[0] == 404
     for body in ({}, {"message": 1}, {"message": "m1", "more": 1}):

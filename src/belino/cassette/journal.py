@@ -55,7 +55,7 @@ class Journal:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError):
-            raise BelinoError(f"{self._wishes_file} cannot be read; delete it to give the recording up") from None
+            raise BelinoError(f"{self._wishes_file} cannot be read; delete it to discard the recording") from None
         if wishes.ended:
             self.size = self._records_file.stat().st_size
         else:

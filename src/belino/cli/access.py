@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 MOST_DAYS = 3650
 NOTE_CHARS = 100
-WRONG_CODE = (
-    "no one is waiting under this code: it was mistyped, has run out, or was refused; `belino pair` shows who waits"
-)
+WRONG_CODE = "there is no request with this code: it is mistyped, expired or refused; `belino pair` lists the requests"
 
 
 def run_login(args: Namespace) -> int:
@@ -36,10 +34,10 @@ def run_login(args: Namespace) -> int:
 def pair_arguments(parser: ArgumentParser) -> None:
     wish = parser.add_mutually_exclusive_group()
     wish.add_argument(
-        "code", type=NAME, metavar="CODE", nargs="?", default="ls", help="the code a stranger was told; or `ls`"
+        "code", type=NAME, metavar="CODE", nargs="?", default="ls", help="the code that the person was sent; or `ls`"
     )
     wish.add_argument(
-        "--revoke", metavar="WHO", help="take a pairing back (platform:account:sender, as `belino pair` shows it)"
+        "--revoke", metavar="WHO", help="revoke a pairing (platform:account:sender, as `belino pair` shows it)"
     )
 
 
@@ -57,8 +55,8 @@ def _list_pairings(args: Namespace) -> int:
     rows = [
         (p["state"], p["who"], p["name"], local_time(p["at"]), local_time(p["expires"])) for p in answer["pairings"]
     ]
-    columns = ("state", "who", "calls themselves", "since", "code ends")
-    show_table(columns, rows, empty="nobody is paired, and nobody waits; write to the agent directly to get a code")
+    columns = ("state", "who", "name", "since", "code expires")
+    show_table(columns, rows, empty="there are no pairings and no requests; write to the agent directly to get a code")
     return OK
 
 
@@ -89,7 +87,7 @@ def _revoke_pairing(args: Namespace) -> int:
         who = ConversationKey.parse(args.revoke)
     except BelinoError:
         raise BelinoError(
-            f"{args.revoke!r} names nobody; write platform:account:sender, as `belino pair` shows it"
+            f"{args.revoke!r} is not a sender; write platform:account:sender, as `belino pair` shows it"
         ) from None
 
     async def resting(store: "Store") -> dict[str, Any]:
@@ -132,7 +130,7 @@ def token_arguments(parser: ArgumentParser) -> None:
     create.add_argument(
         "--days", type=number_from(1, MOST_DAYS), metavar="N", help="how long it works (default: until revoked)"
     )
-    actions.add_parser("ls", help="list tokens", description="List tokens; their secrets are not kept.")
+    actions.add_parser("ls", help="list tokens", description="List tokens; their secrets are not stored.")
     revoke = actions.add_parser("revoke", help="end a token", description="End a token.")
     revoke.add_argument("id", type=NAME, metavar="ID", help="the token's id, as `belino token ls` shows it")
 

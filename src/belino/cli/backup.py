@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def backup_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="DIR", help="an empty folder, or one with an earlier backup")
     parser.add_argument(
-        "--verify", action="store_true", help="read the backup in DIR back instead; 1 if it is not whole"
+        "--verify", action="store_true", help="verify the backup in DIR instead; exit code 1 if it is not intact"
     )
-    parser.add_argument("--without-key", action="store_true", help="leave the key out; keep it somewhere else yourself")
+    parser.add_argument("--without-key", action="store_true", help="leave out the key; store it elsewhere yourself")
 
 
 def run_backup(args: Namespace) -> int:
@@ -38,7 +38,7 @@ def _verify(args: Namespace) -> int:
     if args.json:
         show_json({"folder": str(args.folder), "ok": found.is_whole, **asdict(found)})
     else:
-        state = "is whole" if found.is_whole else "is not whole"
+        state = "is intact" if found.is_whole else "is not intact"
         print(clean(f"{args.folder} of {found.created} {state}: {_held(found)}"))
         for problem in found.problems:
             print(clean(f"  {problem}"))
@@ -52,13 +52,15 @@ def _back_up(args: Namespace) -> int:
         return FAILED if done.damaged else OK
     print(clean(f"{args.folder} holds {_held(done)}"))
     if done.missing:
-        print(f"not in it: {counted(done.missing, 'file')} that went while being looked for")
+        print(f"not included: {counted(done.missing, 'file')} that were deleted during the backup")
     if done.damaged:
-        print(f"not in it: {counted(len(done.damaged), 'damaged file')}; `belino doctor` tells more")
+        print(f"not included: {counted(len(done.damaged), 'damaged file')}; see `belino doctor`")
     if done.secrets:
-        print(clean(f"secrets are never copied; keep these yourself: {', '.join(done.secrets)}"))
+        print(clean(f"secrets are not copied; keep these separately: {', '.join(done.secrets)}"))
     print(
-        "it holds the key: keep it as safe as the state folder" if done.has_key else "it is of no use without its key"
+        "it includes the key: protect it like the state folder"
+        if done.has_key
+        else "it cannot be restored without its key"
     )
     return FAILED if done.damaged else OK
 
@@ -99,23 +101,23 @@ def run_restore(args: Namespace) -> int:
     except StoreInUse as error:
         raise StoreError(f"{error}; stop it first, nothing was changed") from None
     except OSError as error:
-        raise StoreError(f"the backup could not be brought back: {error.strerror}") from None
+        raise StoreError(f"the backup could not be restored: {error.strerror}") from None
     if args.json:
         show_json({**asdict(done), "aside": None if done.aside is None else str(done.aside)})
         return OK
     back = f"{counted(done.messages, 'message')}, {counted(done.blobs, 'file')}"
-    print(clean(f"the state of {done.created} is back: {back}"))
+    print(clean(f"restored the state of {done.created}: {back}"))
     if done.lost:
         lost = "One file was" if done.lost == 1 else f"{done.lost} files were"
-        print(f"{lost} not whole in the backup; what a platform still has is fetched when asked for")
+        print(f"{lost} damaged or missing in the backup; what a platform still has is fetched on request")
     if done.held:
-        print(f"waiting for you, as it may have been sent since: {counted(done.held, 'answer')}; see `belino outbox`")
-    print("logins and tokens do not come back: `belino login`, `belino token create`")
+        print(f"held, because it may have been sent since: {counted(done.held, 'answer')}; see `belino outbox`")
+    print("logins and tokens are not restored; make new ones with `belino login` and `belino token create`")
     if done.pairings:
         print(f"paired as before: {counted(done.pairings, 'person', 'people')}; see `belino pair`")
-    print("the configuration came with it" if done.has_config else "the configuration that was here stays")
+    print("the configuration was restored" if done.has_config else "the current configuration was kept")
     if done.secrets:
-        print(clean(f"secrets are in no backup; put these back into {home.secrets}: {', '.join(done.secrets)}"))
+        print(clean(f"secrets are not part of a backup; put these back into {home.secrets}: {', '.join(done.secrets)}"))
     if done.aside is not None:
-        print(clean(f"what was here before lies in {done.aside}; delete it when you do not need it"))
+        print(clean(f"the previous state is in {done.aside}; delete it when you do not need it"))
     return OK

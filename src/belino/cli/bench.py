@@ -16,7 +16,9 @@ def bench_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", choices=names, help=f"what to measure: {', '.join(names)}")
     parser.add_argument("--minutes", type=float, metavar="N", help="how long `soak` runs; judged from 30 on")
     parser.add_argument("--rate", type=float, metavar="N", help="how many messages a second `soak` sends")
-    parser.add_argument("--corpus", type=Path, metavar="FOLDER", help="measure on these files instead of made ones")
+    parser.add_argument(
+        "--corpus", type=Path, metavar="FOLDER", help="measure on these files instead of generated ones"
+    )
 
 
 def run_bench(args: Namespace) -> int:

@@ -168,7 +168,7 @@ def running_gateway(home: Home) -> GatewayClient | None:
         run = json.loads(home.run_file.read_text(encoding="utf-8"))
         return GatewayClient(str(run["url"]), str(run["token"]))
     except (OSError, ValueError, KeyError, TypeError):
-        raise NotRunning(f"something works on {home.path} but does not say where it listens; try again") from None
+        raise NotRunning(f"a process uses {home.path} but has not published its address; try again") from None
 
 
 def no_conversation(where: object) -> BelinoError:

@@ -14,8 +14,8 @@ from belino.storage.home import Home
 def config_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="show|check|init", help="what to do")
     for name, says in (
-        ("show", "print every setting in force"),
-        ("check", "say whether the configuration is right"),
+        ("show", "print every current setting"),
+        ("check", "check whether the configuration is valid"),
         ("init", "write a commented belino.toml with every default"),
     ):
         action = actions.add_parser(name, help=says, description=f"{says.capitalize()}.")
@@ -31,7 +31,7 @@ def run_config(args: Namespace) -> int:
         _show(as_table(config), as_json=args.json)
         return OK
     file = args.config or home.config_file
-    says = f"{file} is right" if file.exists() else f"there is no {file}; every default is in force"
+    says = f"{file} is valid" if file.exists() else f"there is no {file}; all defaults apply"
     if args.json:
         show_json({"ok": True, "file": str(file), "exists": file.exists()})
     else:
@@ -59,7 +59,7 @@ def _init(file: Path, *, as_json: bool) -> int:
         # O_EXCL: an existing configuration is never overwritten.
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise ConfigError(f"{file} is already there; edit it, or move it away first") from None
+        raise ConfigError(f"{file} already exists; edit it, or move it first") from None
     except OSError as error:
         raise ConfigError(f"{file} cannot be written: {error.strerror}") from None
     with os.fdopen(handle, "w", encoding="utf-8") as opened:

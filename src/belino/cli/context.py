@@ -23,7 +23,7 @@ def context_arguments(parser: ArgumentParser) -> None:
         "--at",
         type=text_up_to(MESSAGE_ID_CHARS),
         metavar="MESSAGE",
-        help="the id of the message to answer (default: the last one said)",
+        help="the id of the message to answer (default: the last one)",
     )
 
 
@@ -45,7 +45,7 @@ def run_context(args: Namespace) -> int:
         resting=resting,
     )
     if answer is None:
-        missing = "nobody has said anything" if args.at is None else f"there is no message {args.at!r}"
+        missing = "there are no recent messages" if args.at is None else f"there is no message {args.at!r}"
         raise BelinoError(f"{missing} in {conversation}")
     if args.json:
         show_json(answer)
@@ -57,7 +57,7 @@ def run_context(args: Namespace) -> int:
 def _show(answer: dict[str, Any]) -> None:
     print(f"{paint(answer['conversation'], 'bold')} · a session that begins with message {clean(answer['message_id'])}")
     if answer["session"]["has_context"]:
-        print("The session that is going on has been told its channel already: its next turn tells only what is new.")
+        print("The current session already has the context of its channel: its next turn adds only what is new.")
     for text in answer["told"]:
         print()
         lines = [clean(line) for line in text.splitlines()]
@@ -66,7 +66,7 @@ def _show(answer: dict[str, Any]) -> None:
             print(paint(line, "dim") if is_marker else line)
     print()
     rows = [(part["part"], part["tokens"], part["told"] or "", part["left_out"] or "") for part in answer["parts"]]
-    show_table(("part", "tokens", "told", "left out"), [*rows, ("all", answer["tokens"], "", "")], empty="")
+    show_table(("part", "tokens", "included", "left out"), [*rows, ("all", answer["tokens"], "", "")], empty="")
     for part in answer["parts"]:
         for why in part["why"]:
             print(f"{paint(part['part'], 'yellow')}: {why}")

@@ -43,8 +43,8 @@ ARRIVING_SECONDS = 15.0
 LOOK_AGAIN_SECONDS = 0.05
 
 EXPLAINS = (
-    "A group of eight talks on a Telegram that lives on this machine only; nothing leaves it.\n"
-    "Watch, or ask about a picture. Ctrl-C ends the demo and removes everything it kept."
+    "Eight people talk on a Telegram server that runs on this machine only; nothing leaves it.\n"
+    "Watch, or ask about a picture. Ctrl-C ends the demo and deletes its data."
 )
 
 
@@ -58,7 +58,7 @@ def demo_arguments(parser: ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"between two messages (default: {PACE_SECONDS})",
     )
-    pace.add_argument("--fast", action="store_const", const=0.0, dest="pace", help="let them say everything at once")
+    pace.add_argument("--fast", action="store_const", const=0.0, dest="pace", help="send all messages at once")
     parser.add_argument("--port", type=PORT, default=0, metavar="N", help="the page's port; any free one unless given")
 
 
@@ -121,7 +121,7 @@ class Show:
             self.crowd.say(line)
         if not await self._until(self._known):
             raise BelinoError(
-                f"the group was not heard within {SETTLING_SECONDS:g} seconds; is this machine very busy?"
+                f"no message of the group arrived within {SETTLING_SECONDS:g} seconds; is this machine overloaded?"
             )
         await self._open(await told)
         if self.args.pace:

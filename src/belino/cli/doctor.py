@@ -62,10 +62,10 @@ def _checked_config(home: Home, path: Path | None) -> "tuple[Config | None, tupl
     try:
         config = load(home, path)
     except BelinoError as error:
-        cure = "Mend it; `belino config check` looks again."
+        cure = "Correct it; `belino config check` checks it again."
         return None, (Finding(name="config", ok=False, says=str(error), cure=cure),)
     running = "a gateway runs" if running_gateway(home) else "no gateway runs"
-    right = Finding(name="config", ok=True, says=f"the configuration is right; {running}")
+    right = Finding(name="config", ok=True, says=f"the configuration is valid; {running}")
     return config, (right, *_open_doors(config))
 
 
@@ -78,8 +78,8 @@ def _open_doors(config: "Config") -> Iterator[Finding]:
                 yield Finding(
                     name="access",
                     ok=True,
-                    says=f"everybody may command the agent in {where} of {adapter.platform}:{adapter.account}",
-                    cure="Name the senders by id unless that is meant.",
+                    says=f"everyone may command the agent in {where} of {adapter.platform}:{adapter.account}",
+                    cure="List the senders by id unless this is intended.",
                 )
 
 
@@ -136,15 +136,15 @@ def _repair(args: Namespace) -> int:
 
 def _show_repaired(done: "Repaired") -> None:
     if not done.was_damaged:
-        print("the database is whole; nothing was changed")
+        print("the database is intact; nothing was changed")
         return
     width = max(len(table.name) for table in done.tables)
     for table in done.tables:
         if table.kept or table.lost or table.bad_pages:
             print(f"{table.name:<{width}}  {_table_words(table)}")
-    print("the search index is built again")
+    print("the search index is rebuilt")
     if done.held:
-        print(f"waiting for you, as it may have been sent already: {counted(done.held, 'answer')}; see `belino outbox`")
+        print(f"held, because it may have been sent already: {counted(done.held, 'answer')}; see `belino outbox`")
     if done.old is not None:
         print(clean(f"the damaged database is kept as {done.old}; delete it when you do not need it"))
 

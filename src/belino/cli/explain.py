@@ -84,5 +84,5 @@ def run_retry(args: Namespace) -> int:
     if args.json:
         show_json(answer)
     else:
-        print(clean(f"{answer['name']} waits to be answered again"))
+        print(clean(f"{answer['name']} is queued to be answered again"))
     return OK

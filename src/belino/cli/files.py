@@ -43,7 +43,7 @@ class Target:
 
     def __enter__(self) -> Self:
         if self.path.is_dir() or (not self._replaces and os.path.lexists(self.path)):
-            raise BelinoError(f"{self.path} is already there; name another file with -o")
+            raise BelinoError(f"{self.path} already exists; name another file with -o")
         try:
             handle, name = tempfile.mkstemp(prefix=".belino-", dir=self.path.parent)
         except OSError as error:
@@ -130,7 +130,7 @@ def sniff_files(args: Namespace) -> int:
         show_json({"files": rows})
     elif found:
         cells = [(path.name, s.mime, s.group, "the bytes" if s.exact else "a hint", s.lies) for path, s in found]
-        show_table(("file", "type", "is a", "told by", "lie"), cells, empty="no file")
+        show_table(("file", "type", "is a", "detected by", "mismatch"), cells, empty="no file")
     if missed:
         raise BelinoError("; ".join(missed))
     return OK
@@ -201,7 +201,7 @@ def _limits(platform: str) -> Limits:
 
     limits = getattr(find("adapters", platform).make, "limits", None)
     if not isinstance(limits, Limits):
-        raise BelinoError(f"what {platform} takes is known only while its adapter runs")
+        raise BelinoError(f"the limits of {platform} are known only while its adapter runs")
     return limits
 
 

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from belino.storage.store import Store
 
 GC_DESCRIPTION = (
-    "Let go of bytes that nothing uses and of what was deleted; put files aside that the database does not list; find "
-    "bytes that are missing."
+    "Delete unused bytes and what users deleted, move files aside that the database does not list, and find missing "
+    "bytes."
 )
 _GC_SAYS = (
     ("deleted", "piece", "pieces", "of what was deleted"),
     ("unused", "blob", "blobs", "that nothing uses"),
-    ("strays", "file", "files", "that the database does not list, left in place; `belino doctor` says more"),
+    ("strays", "file", "files", "that the database does not list, left in place; see `belino doctor`"),
     ("put_aside", "file", "files", "that the database does not list, to blobs/aside/ for a week"),
     ("brought_back", "file", "files", "back from blobs/aside/"),
     ("expired", "file", "files", "in blobs/aside/ for more than a week"),
-    ("unfinished", "file", "files", "that nobody finishes"),
+    ("unfinished", "file", "files", "that were never finished"),
     ("lost", "blob", "blobs", "without a file: what refers to it says so, or is fetched again"),
 )
 
@@ -44,29 +44,35 @@ def media_arguments(parser: ArgumentParser) -> None:
     listing.add_argument("--channel", metavar="CHANNEL", help="only of this channel (platform:account:channel)")
     listing.add_argument("--kind", choices=[str(kind) for kind in MediaKind], help="only of this kind")
     listing.add_argument(
-        "--limit", type=number_from(1, 200), default=20, metavar="N", help="at most so many (default: 20)"
+        "--limit", type=number_from(1, 200), default=20, metavar="N", help="maximum number (default: 20)"
     )
     fetch = actions.add_parser("fetch", help="get a ref", description="Get the bytes of a ref, or a form of it.")
     fetch.add_argument("ref", type=NAME, metavar="REF", help="as `belino media ls` shows it, like tg_k3v9d0q2m7xa")
     fetch.add_argument("-o", "--output", type=Path, metavar="OUT", help="write here (default: its name, here)")
     form_arguments(fetch)
-    text = actions.add_parser("text", help="what a file says", description="The text of a local file.")
+    text = actions.add_parser("text", help="extract the text of a file", description="The text of a local file.")
     text_arguments(text)
     price = actions.add_parser("price", help="what a file would cost an agent", description="Price a local file.")
     price.add_argument("file", type=Path, metavar="FILE", help="a file on this machine")
-    sniff = actions.add_parser("sniff", help="what files really are", description="Tell what local files are.")
+    sniff = actions.add_parser(
+        "sniff", help="detect the types of files", description="Detect the types of local files."
+    )
     sniff.add_argument("files", type=Path, nargs="+", metavar="FILE", help="files on this machine")
-    fit = actions.add_parser("fit", help="shrink a picture", description="Make a picture fit a limit, upright, clean.")
+    fit = actions.add_parser(
+        "fit", help="shrink a picture", description="Make a picture fit a limit, upright and without metadata."
+    )
     fit.add_argument("file", type=Path, metavar="FILE", help="a picture on this machine")
-    fit.add_argument("--max-bytes", type=number_from(1), required=True, metavar="N", help="at most so many bytes")
-    fit.add_argument("--max-side", type=number_from(1), metavar="N", help="at most so many pixels on the longer side")
+    fit.add_argument("--max-bytes", type=number_from(1), required=True, metavar="N", help="maximum size in bytes")
+    fit.add_argument(
+        "--max-side", type=number_from(1), metavar="N", help="maximum length of the longer side, in pixels"
+    )
     fit.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="write here")
-    plan = actions.add_parser("plan", help="how files would be sent", description="Tell how local files would be sent.")
+    plan = actions.add_parser("plan", help="how files would be sent", description="Show how local files would be sent.")
     plan.add_argument("files", type=Path, nargs="+", metavar="FILE", help="files on this machine")
     plan.add_argument("--platform", required=True, metavar="NAME", help="the platform, as belino.toml names it")
-    plan.add_argument("--as", dest="form", choices=[str(form) for form in SendAs], help="the form that is wished for")
-    plan.add_argument("--caption", default="", metavar="TEXT", help="words that go with each file")
-    _gc_arguments(actions.add_parser("gc", help="let go of what lies around", description=GC_DESCRIPTION))
+    plan.add_argument("--as", dest="form", choices=[str(form) for form in SendAs], help="the preferred form")
+    plan.add_argument("--caption", default="", metavar="TEXT", help="a caption for each file")
+    _gc_arguments(actions.add_parser("gc", help="delete unused files", description=GC_DESCRIPTION))
 
 
 def _gc_arguments(parser: ArgumentParser) -> None:
@@ -74,8 +80,8 @@ def _gc_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--all-strays",
         action="store_true",
-        help="put every file aside that the database does not list, however many they are, and give up files that an "
-        "empty blobs/ no longer has",
+        help="move every file aside that the database does not list, however many, and give up files that are missing "
+        "because blobs/ is empty",
     )
 
 
@@ -143,7 +149,7 @@ def _fetch_running(args: Namespace, gateway: GatewayClient) -> tuple[dict[str, A
     """Let the gateway fetch; then copy the bytes from it."""
     media = fetch_running(args, gateway, {"ref": args.ref})
     if media["url"] is None:
-        raise BelinoError("the gateway broke off while it fetched; try again")
+        raise BelinoError("the gateway stopped during the fetch; try again")
     with (
         Target(args.output, media) as target,
         progress_bar(target.path.name, quiet=args.json) as told,
@@ -155,7 +161,7 @@ def _fetch_running(args: Namespace, gateway: GatewayClient) -> tuple[dict[str, A
             done += len(chunk)
             told(done, total)
         if total is not None and done != total:
-            raise BelinoError("the gateway broke off in the middle; nothing was written")
+            raise BelinoError("the gateway stopped during the download; nothing was written")
         target.keep()
     return media, target.path
 
@@ -202,6 +208,6 @@ def _gc(args: Namespace) -> int:
         return OK
     lines = [f"{counted(found[key], one, many)} {which}" for key, one, many, which in _GC_SAYS if found[key]]
     done = "would be freed" if args.dry_run else "freed"
-    for line in [*lines, f"{format_size(found['freed'])} {done}"] if lines else ["nothing lies around"]:
+    for line in [*lines, f"{format_size(found['freed'])} {done}"] if lines else ["nothing to delete"]:
         print(line)
     return OK

@@ -26,9 +26,9 @@ def outbox_arguments(parser: ArgumentParser) -> None:
     )
     listing.add_argument("--all", action="store_true", help="also what was sent or dropped")
     for name, says, told in (
-        ("show", "show one parcel", "Show one parcel, and why it is where it is."),
-        ("retry", "send one now", "Send a parcel now, whatever became of earlier tries."),
-        ("drop", "never send one", "Give a parcel up for good: it is never sent."),
+        ("show", "show one parcel", "Show one parcel, its state and the reason."),
+        ("retry", "send one now", "Send a parcel now, regardless of earlier attempts."),
+        ("drop", "never send one", "Drop a parcel: it is never sent."),
     ):
         action = actions.add_parser(name, help=says, description=told)
         action.add_argument("key", type=NAME, metavar="KEY", help="the parcel, as `belino outbox` shows it")
@@ -71,7 +71,9 @@ def _list(args: Namespace) -> int:
     kept = found or (not everything and _parcels(args, everything=True, limit=1))
     # Sent parcels are deleted with their message, so "nothing was ever sent" would claim more than the store knows.
     nothing = (
-        "nothing waits: everything was sent or dropped" if kept else "nothing waits, and nothing is on record as sent"
+        "nothing is waiting: everything was sent or dropped"
+        if kept
+        else "nothing is waiting, and nothing is on record as sent"
     )
     show_table(("state", "key", "conversation", "since", "what", "why"), rows, empty=nothing)
     return OK
@@ -112,7 +114,7 @@ def _show(args: Namespace) -> int:
 
 
 def _retry(args: Namespace) -> int:
-    return _decide(args, "POST", "/retry", lambda store: store.retry_parcel(args.key), "goes out")
+    return _decide(args, "POST", "/retry", lambda store: store.retry_parcel(args.key), "will be sent")
 
 
 def _drop(args: Namespace) -> int:
@@ -159,7 +161,7 @@ def _one(args: Namespace, method: str, path: str, resting: "Callable[[Store], Aw
     where = f"/api/outbox/{quote(args.key, safe='')}{path}"
     found = ask(args, running=lambda gateway: gateway.found(method, where), resting=resting)
     if found is None:
-        raise BelinoError(f"there is no parcel {args.key}; `belino outbox` shows what there is")
+        raise BelinoError(f"there is no parcel {args.key}; see `belino outbox`")
     return found
 
 
@@ -176,7 +178,7 @@ def _flushed_lines(flushed: list[dict[str, Any]]) -> list[str]:
     lines = []
     for one in flushed:
         where = one["conversation"]
-        lines += [f"{where}: {name} is on its way" for name in one["sent"]]
+        lines += [f"{where}: {name} is queued" for name in one["sent"]]
         lines += [f"{where}: {each['name']} was not sent: {each['reason']}" for each in one["refused"]]
         if one["waiting"]:
             lines.append(f"{where}: {one['waiting']} still being written; flush again in a moment")

@@ -31,7 +31,7 @@ def record_arguments(parser: ArgumentParser) -> None:
     start.add_argument("--without-text", action="store_true", help="replace what people and agents wrote, too")
     start.add_argument("--without-media", action="store_true", help="leave out the bytes of media")
     actions.add_parser("stop", help="end it", description="End the recording and write its cassette.")
-    actions.add_parser("status", help="see how it stands", description="See what is being recorded.")
+    actions.add_parser("status", help="show its state", description="Show what is being recorded.")
 
 
 def run_record(args: Namespace) -> int:
@@ -61,7 +61,7 @@ def _state(recording: dict[str, Any] | None) -> list[str]:
         return ["nothing is being recorded; `belino record start` begins"]
     where, size = recording["conversation"] or "every conversation", format_size(recording["bytes"])
     if recording["ended"]:
-        return [f"the recording stopped itself: {recording['ended']}", "`belino record stop` writes its cassette"]
+        return [f"the recording stopped by itself: {recording['ended']}", "`belino record stop` writes its cassette"]
     since = local_time(recording["started"])
     return [f"recording {where} since {since} ({size})", "`belino record stop` ends it and writes the cassette"]
 
@@ -69,10 +69,10 @@ def _state(recording: dict[str, Any] | None) -> list[str]:
 def _written(written: dict[str, Any]) -> list[str]:
     lines = [written["path"]]
     held = f"{counted(written['records'], 'record')} and {counted(written['media'], 'file')}"
-    lines.append(f"it holds {held} ({format_size(written['bytes'])}); read docs/cassettes.md before you hand it on")
+    lines.append(f"it holds {held} ({format_size(written['bytes'])}); read docs/cassettes.md before you share it")
     if written["ended"]:
-        lines.append(f"the recording had stopped itself: {written['ended']}")
-    lines += [f"not in it: {sha256[:12]}: {why}" for sha256, why in written["left_out"].items()]
+        lines.append(f"the recording had stopped by itself: {written['ended']}")
+    lines += [f"not included: {sha256[:12]}: {why}" for sha256, why in written["left_out"].items()]
     return lines
 
 

@@ -39,8 +39,8 @@ def form_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--as", dest="form", choices=FORMS, default="file", help="in this form (default: file)")
     parser.add_argument("--pages", metavar="3-5", help="only these pages, sheets or slides")
     parser.add_argument("--time-range", metavar="0:30-1:10", help="of a video, only this time")
-    parser.add_argument("--max-tokens", type=number_from(1), metavar="N", help="at most so many tokens")
-    parser.add_argument("--cursor", metavar="PLACE", help="go on where the text before ended")
+    parser.add_argument("--max-tokens", type=number_from(1), metavar="N", help="maximum number of tokens")
+    parser.add_argument("--cursor", metavar="PLACE", help="continue where the previous text ended")
 
 
 def text_arguments(parser: ArgumentParser) -> None:
@@ -82,7 +82,7 @@ def price_file(args: Namespace) -> int:
         return OK
     print(clean(f"{path.name}: {', '.join(_facts_words(facts))}"))
     rows = [(form, cost, cost.bytes, cost.seconds) for form, cost in costs.items()]
-    show_table(("as", "tokens", "bytes to fetch", "seconds about"), rows, empty="")
+    show_table(("as", "tokens", "bytes to fetch", "seconds (about)"), rows, empty="")
     return OK
 
 
@@ -154,7 +154,7 @@ def fetch_running(args: Namespace, gateway: GatewayClient, body: Mapping[str, An
             if "media" in step:
                 return dict(step["media"])
             told(step["bytes"], step["total"])
-    raise BelinoError("the gateway broke off while it fetched; try again")
+    raise BelinoError("the gateway stopped during the fetch; try again")
 
 
 async def _render_resting(args: Namespace, store: "Store") -> dict[str, Any]:

@@ -25,15 +25,19 @@ def search_arguments(parser: ArgumentParser) -> None:
         "intent", type=text_up_to(INTENT_CHARS), metavar="INTENT", help="what to look for, in the words people used"
     )
     parser.add_argument(
-        "--since", type=moment, metavar="WHEN", help="only from then on: ISO 8601, or how long ago (2h, 3d)"
+        "--since", type=moment, metavar="WHEN", help="only since then: ISO 8601, or how long ago (2h, 3d)"
     )
     parser.add_argument(
-        "--author", action="append", default=[], type=NAME, metavar="NAME", help="whose words count more"
+        "--author", action="append", default=[], type=NAME, metavar="NAME", help="authors whose messages rank higher"
     )
     parser.add_argument(
-        "--limit", type=number_from(1, 50), default=8, metavar="N", help="at most so many (default: 8, no more than 50)"
+        "--limit",
+        type=number_from(1, 50),
+        default=8,
+        metavar="N",
+        help="maximum number of results (default: 8, at most 50)",
     )
-    parser.add_argument("--cursor", type=NAME, metavar="CURSOR", help="go on from the end of the results before")
+    parser.add_argument("--cursor", type=NAME, metavar="CURSOR", help="continue after the previous results")
 
 
 def moment(text: str) -> str:
@@ -78,7 +82,7 @@ def run_search(args: Namespace) -> int:
         resting=resting,
     )
     if answer is None:
-        raise BelinoError(f"nothing is known of {channel}; `belino channels` lists what is")
+        raise BelinoError(f"there is no channel {channel}; see `belino channels`")
     if args.json:
         show_json(answer)
     else:
@@ -88,7 +92,7 @@ def run_search(args: Namespace) -> int:
 
 def _show(answer: dict[str, Any]) -> None:
     for found in answer["results"]:
-        who, thread = clean(found["author"]["display_name"]) or "somebody", found["thread_summary"]
+        who, thread = clean(found["author"]["display_name"]) or "unknown", found["thread_summary"]
         replies = f" · {thread['reply_count']} in its thread" if thread else ""
         media = "".join(f" · {item['artifact_id']}" for item in found["media"])
         read = [item for item in found["media"] if "page" in item]

@@ -68,11 +68,11 @@ def setup_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[KEY=]NAME",
-        help="a secret stands in this environment variable; KEY says which, if there are several",
+        help="read a secret from this environment variable; KEY names it if there are several",
     )
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an answer, given here")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting")
     parser.add_argument("--yes", action="store_true", help="ask nothing: take defaults for what is not given")
-    parser.add_argument("--no-check", action="store_true", help="do not try it on the platform first")
+    parser.add_argument("--no-check", action="store_true", help="do not test it on the platform")
 
 
 def run_setup(args: Namespace) -> int:
@@ -119,7 +119,7 @@ def _platform(args: Namespace, home: Home) -> WantedSettings:
         there=_there(home.config_file, path),
         made=made,
         who=f"{plugin.name}:{args.account}",
-        then="Then write to the agent there: it answers with a code, and `belino pair CODE` lets you in.",
+        then="Then write to the agent there: it answers with a code, and `belino pair CODE` gives you access.",
     )
 
 
@@ -196,7 +196,7 @@ def _in_environment(
         key, _, name = text.rpartition("=")
         if not key and len(asked) > 1:
             each = " ".join(f"--token-env {one}=NAME" for one in asked)
-            raise ConfigError(f"{who} has several secrets; say which stands where: {each}")
+            raise ConfigError(f"{who} has several secrets; name the variable of each: {each}")
         key = key or next(iter(asked), "")
         if key not in secrets:
             raise ConfigError(f"{who} has no secret {key!r}; its secrets: {', '.join(secrets) or 'none'}")
@@ -237,7 +237,7 @@ def _asked_secretly(args: Namespace, question: Question, *, kept: bool) -> str:
             f"--token-env {question.key}=NAME, or run this in a terminal to be asked"
         )
     _tell_first(question)
-    hint = " (Enter keeps the one there is)" if kept else ""
+    hint = " (Enter keeps the current one)" if kept else ""
     try:
         secret = getpass.getpass(f"{question.ask}{hint} ").strip()
     except EOFError:
@@ -340,5 +340,5 @@ def _tell(args: Namespace, home: Home, wanted: WantedSettings, findings: Sequenc
         print("Nothing was changed.")
         return
     print(clean(f"Wrote [{table}] to {home.config_file}."))
-    print("Restart the gateway that runs." if running else "Start the gateway: belino serve")
+    print("Restart the running gateway." if running else "Start the gateway: belino serve")
     print(wanted.then)

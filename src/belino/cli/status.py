@@ -57,7 +57,7 @@ def _show(answer: dict[str, Any]) -> None:
             print(clean(f"adapter  {adapter['platform']}:{adapter['account']} is {adapter['state']}{why}"))
         if recording := answer.get("recording"):
             where = recording["conversation"] or "every conversation"
-            how = f"stopped itself: {recording['ended']}" if recording["ended"] else f"{where} is being recorded"
+            how = f"stopped by itself: {recording['ended']}" if recording["ended"] else f"{where} is being recorded"
             print(clean(f"record   {how}; `belino record stop` writes the cassette"))
         if answer["retention_days"]:
             print(f"kept     messages for {answer['retention_days']} days")

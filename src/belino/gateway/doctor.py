@@ -150,7 +150,7 @@ def check_folder(folder: Path) -> tuple[Finding, ...]:
             name="disk",
             ok=free >= LEAST_FREE_BYTES,
             says=f"{free // 1024**2} MB free",
-            cure="" if free >= LEAST_FREE_BYTES else "Make room: a full disk refuses everything new.",
+            cure="" if free >= LEAST_FREE_BYTES else "Free some space: a full disk refuses everything new.",
         ),
     )
 
@@ -168,10 +168,10 @@ async def check_store(home: Home, store: Store, troubles: Mapping[str, str] = NO
     except StoreDamaged as error:
         return Finding(name="store", ok=False, says=str(error))
     except StoreError as error:
-        return Finding(name="store", ok=False, says=str(error), cure="See whether the disk is full or read-only.")
+        return Finding(name="store", ok=False, says=str(error), cure="Check whether the disk is full or read-only.")
     if troubles:
         says = "; ".join(f"{what}: {why}" for what, why in sorted(troubles.items())[:5])
-        return Finding(name="store", ok=False, says=says, cure="It is offered again until it is taken.")
+        return Finding(name="store", ok=False, says=says, cure="It is retried until it succeeds.")
     return Finding(name="store", ok=True, says=f"writable, {counts.get('messages', 0)} messages")
 
 

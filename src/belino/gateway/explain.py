@@ -181,10 +181,10 @@ def _refusal(message: StoredMessage) -> str:
         return "was deleted"
     match message.outcome:
         case MessageOutcome.WAITING:
-            return "waits for its turn already"
+            return "is already queued"
         case MessageOutcome.WORKING:
-            return "did not fail: its turn is running, or goes on with the next start"
+            return "did not fail: its turn is running, or continues at the next start"
         case MessageOutcome.FAILED:
-            return "is being tried again already"
+            return "is already being retried"
         case outcome:
-            return f"did not fail: it is {outcome}; only a failed message can be tried again"
+            return f"did not fail: it is {outcome}; only a failed message can be retried"

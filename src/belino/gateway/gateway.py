@@ -455,7 +455,7 @@ class Gateway:
         verdict = still_may(asker, where, door.access, trusts_senders=door.trusts_senders, paired=paired)
         if verdict.standing is Standing.MAY_COMMAND:
             return ""
-        return f"whoever asked for it may no longer command the agent ({verdict.reason})"
+        return f"the sender who asked for it may no longer command the agent ({verdict.reason})"
 
     def _make_doors(self) -> Mapping[tuple[str, str], AccountAccess]:
         return {

@@ -214,7 +214,7 @@ class _Threshold:
             where = arrival.conversation
             if (where.platform, where.account) != self._account:
                 own = ":".join(self._account)
-                raise ScopeError(f"{own} handed in an arrival of {where.platform}:{where.account}")
+                raise ScopeError(f"{own} passed an arrival of {where.platform}:{where.account}")
         failpoint("adapter.events.received")
         taken = await self._intake.accept_all(incoming)
         failpoint("adapter.events.stored")

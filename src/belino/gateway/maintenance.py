@@ -41,7 +41,7 @@ GONE_TOLD = timedelta(days=30)
 """How long a deleted item is reported as deleted rather than as unknown."""
 SLOW_SECONDS = 1.0
 """A commit takes milliseconds; platforms call again after two or three seconds."""
-UNCHECKED = Finding(name="database", ok=True, says="it is being looked through")
+UNCHECKED = Finding(name="database", ok=True, says="it is being checked")
 NOT_CHECKED = "could not be checked"
 CHECK_TRIES = 5
 CHECK_AGAIN_SECONDS = 1.0
@@ -267,7 +267,7 @@ async def check_database(store: Store, clock: Clock) -> Finding:
     log.error("the database is damaged")
     cure = (
         "Stop the gateway; `belino doctor --repair` salvages what can still be read and keeps the old file, "
-        "`belino restore DIR` brings a backup back."
+        "`belino restore DIR` restores a backup."
     )
     return Finding(name="database", ok=False, says=f"damaged: {found}", cure=cure)
 
@@ -275,7 +275,7 @@ async def check_database(store: Store, clock: Clock) -> Finding:
 def check_disk(disk: DiskState) -> tuple[Finding, ...]:
     """A finding if the disk refuses writes or is slow; else none."""
     if disk.refusal:
-        cure = "Make room on the disk and the state folder writable; belino goes on by itself."
+        cure = "Free disk space and make the state folder writable; belino then continues by itself."
         return (Finding(name="disk", ok=False, says=f"the last write was refused: {disk.refusal}", cure=cure),)
     if disk.commit_seconds < SLOW_SECONDS:
         return ()
@@ -288,7 +288,7 @@ def check_media(damaged: int) -> tuple[Finding, ...]:
     if not damaged:
         return ()
     found = f"{_files(damaged)} {'was' if damaged == 1 else 'were'}"
-    says = f"{found} found damaged on disk since the start; `belino media ls` tells what became of them"
+    says = f"{found} found damaged on disk since the start; `belino media ls` shows their state"
     cure = "Check the disk. `belino media fetch` gets the bytes again."
     return (Finding(name="media", ok=False, says=says, cure=cure),)
 
@@ -299,7 +299,7 @@ def check_strays(strays: Strays) -> tuple[Finding, ...]:
         found = f"blobs/ is empty, and the database lists {_files(strays.missing)} in it"
         cure = (
             "Mount or restore the folder; nothing is given up until then. If the files are gone for good, "
-            "`belino media gc --all-strays` says so to what refers to them."
+            "`belino media gc --all-strays` marks them as lost."
         )
         return (Finding(name="blobs", ok=False, says=found, cure=cure),)
     says = []
@@ -331,7 +331,7 @@ def check_backups(config: BackupConfig, home: Home, now: datetime, *, failure: s
     folder = backup_folder(config, home)
     made = made_backups(folder)
     last = f"the last one is of {max(made):%Y-%m-%d %H:%M} UTC" if made else "there is none yet"
-    cure = f"See whether {folder} can be written to and has room; `belino backup --verify` reads one back."
+    cure = f"Check that {folder} is writable and has free space; `belino backup --verify` verifies a backup."
     if failure:
         return (Finding(name="backup", ok=False, says=f"the last attempt failed: {failure}; {last}", cure=cure),)
     if made and next_due(folder, interval, now) + interval < now:

@@ -120,7 +120,7 @@ class Recorder:
             return ()
         where = state.conversation or "every conversation"
         if state.ended:
-            says, cure = f"stopped itself: {state.ended}", "belino record stop writes the cassette"
+            says, cure = f"stopped by itself: {state.ended}", "belino record stop writes the cassette"
             return (Finding(name="recording", ok=False, says=says, cure=cure),)
         return (Finding(name="recording", ok=True, says=f"{where} is being recorded since {state.started}"),)
 
@@ -247,7 +247,7 @@ class Recorder:
         try:
             self.journal.append({"record": record, "at": at, "conversation": str(conversation), **scrubbed})
         except OSError as error:
-            self._end(f"the disk takes no more ({error.strerror})")
+            self._end(f"the disk cannot be written ({error.strerror})")
         self._look_at_limits()
 
     def _look_at_limits(self) -> None:

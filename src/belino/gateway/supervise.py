@@ -92,7 +92,7 @@ async def _watch(
         async with deadline(clock, CONNECT_SECONDS):
             await adapter.connected()
     except TimeoutError:
-        late = f"its platform has not let it in within {CONNECT_SECONDS:g} seconds"
+        late = f"its platform did not accept the connection within {CONNECT_SECONDS:g} seconds"
         report(replace(begun, reason=begun.reason or late))
         await adapter.connected()
     report(_running(begun, clock))

@@ -122,7 +122,7 @@ async def _anchor(store: Store, conversation: ConversationKey, at: str | None) -
         recent = await store.history(conversation, limit=LOOKED_THROUGH)
         found = [one for one in recent if one.deleted is None and not one.author.is_agent]
         if not found:
-            raise NoSuchMessage(f"nobody has said anything in {conversation} lately")
+            raise NoSuchMessage(f"there are no recent messages in {conversation}")
     # History from the platform has a high seq and an early time.
     anchor = max(found, key=lambda one: (one.sent, one.seq))
     if anchor.album is None:

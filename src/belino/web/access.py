@@ -17,9 +17,7 @@ LOGIN_SECONDS = 5.0
 NOTE_CHARS = 100
 MOST_DAYS = 3650
 CODE_CHARS = 64
-WRONG_CODE = (
-    "No one is waiting under this code: it was mistyped, has run out, or was refused. `belino pair` shows who waits."
-)
+WRONG_CODE = "There is no request with this code: it is mistyped, expired or refused. `belino pair` lists the requests."
 
 
 async def log_in(call: RouteCall) -> Response:
@@ -32,7 +30,7 @@ async def log_in(call: RouteCall) -> Response:
     hours = call.site.gateway.config.server.session_hours
     redeemed = await call.store.redeem(secret, lifetime=timedelta(hours=hours))
     if redeemed is None:
-        raise unauthorized("This login was used, has run out, or never was; `belino login` prints a fresh one.")
+        raise unauthorized("This login is used, expired or invalid; `belino login` prints a new one.")
     call.site.logins.succeeded(peer)
     response = answer({"ok": True})
     call.site.cookie.write(call.request, response, redeemed[1], seconds=hours * 3600)

@@ -235,7 +235,9 @@ def _look(scope: Scope, site: Site) -> None:
 async def _starlette_refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
-        return refuse(Refusal(405, Code.BAD_REQUEST, "Not with this method.", headers=dict(error.headers or {})))
+        return refuse(
+            Refusal(405, Code.BAD_REQUEST, "This method is not allowed here.", headers=dict(error.headers or {}))
+        )
     return refuse(not_found() if error.status_code == 404 else Refusal(error.status_code, Code.BAD_REQUEST, "Refused."))
 
 
@@ -247,7 +249,7 @@ def _told(error: Exception) -> Refusal:
             log.warning("refused with %d: %s", refusal.status, type(error).__name__)
         return refusal
     log.error("a request failed: %s", _kind(error))
-    return Refusal(500, Code.INTERNAL, "Something went wrong here; the log says what kind.")
+    return Refusal(500, Code.INTERNAL, "An internal error occurred; the log has its type.")
 
 
 def _kind(error: BaseException) -> str:

@@ -107,9 +107,7 @@ class Luggage:
     async def _finished(self, upload_id: str) -> Upload:
         upload = await self._store.upload(upload_id)
         if upload is None or upload.conversation != self._conversation:
-            message = (
-                "An attachment's upload is not here; a finished one waits an hour for its message. Upload it again."
-            )
+            message = "An attachment's upload does not exist; a finished upload is kept for an hour. Upload it again."
             raise Refusal(404, Code.NOT_FOUND, message)
         if upload.sha256 is None:
             raise bad_request("An attachment's upload is not finished yet.")

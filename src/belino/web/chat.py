@@ -131,7 +131,7 @@ class ChatSocket:
             reply["error"] = refusal_of(error).as_json()
         except Exception as error:  # noqa: BLE001 - a failed request must not end the others
             log.error("a request over the socket failed: %s", type(error).__name__)
-            reply["error"] = {"code": Code.INTERNAL, "message": "Something went wrong here; the log says what kind."}
+            reply["error"] = {"code": Code.INTERNAL, "message": "An internal error occurred; the log has its type."}
         finally:
             self._slots.release()
         await self._send(reply)

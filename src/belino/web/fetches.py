@@ -90,7 +90,7 @@ async def fetched(site: Site, record: RefRecord, wanted: WantedFetch | None, pro
     except MediaTooLarge:
         raise
     except (MediaError, NoRange) as error:
-        raise Refusal(409, Code.CONFLICT, f"{record.ref.id} cannot be had: {error}") from error
+        raise Refusal(409, Code.CONFLICT, f"{record.ref.id} is not available: {error}") from error
 
 
 def rendered_json(rendered: Rendered) -> Json:

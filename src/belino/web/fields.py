@@ -48,11 +48,11 @@ def parse_json(raw: bytes | str) -> object:
 def parse_conversation(text: str) -> ConversationKey:
     """A conversation named by a person or program."""
     if len(text) > CONVERSATION_CHARS:
-        raise bad_request("conversation is too long to be one.")
+        raise bad_request(f"conversation must be at most {CONVERSATION_CHARS} characters.")
     try:
         return ConversationKey.parse(text)
     except (BelinoError, UnicodeDecodeError) as error:
-        raise bad_request("conversation must read platform:account:channel[:thread].") from error
+        raise bad_request("conversation must be platform:account:channel[:thread].") from error
 
 
 class Fields:
@@ -69,7 +69,7 @@ class Fields:
         for name, field in value.items():
             snake = _CAMEL.sub(r"_\1", str(name)).lower()
             if snake not in known or snake in self._values:
-                raise bad_request(f"{what} has fields that are unknown or double; known are {', '.join(known)}.")
+                raise bad_request(f"{what} has unknown or repeated fields; known fields are {', '.join(known)}.")
             if field is not None:
                 self._values[snake] = field
 

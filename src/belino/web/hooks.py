@@ -43,7 +43,7 @@ async def take_hook(call: RouteCall) -> Response:
             async with asyncio.timeout(TAKE_SECONDS):
                 taken = await adapter.take_hook(hook)
         except TimeoutError:
-            raise busy("Not taken in time; call again.") from None
+            raise busy("Not processed in time; call again.") from None
     failpoint("hook.answer.before")
     return _answer(taken)
 
@@ -51,5 +51,5 @@ async def take_hook(call: RouteCall) -> Response:
 def _answer(taken: HookAnswer) -> Response:
     """The adapter's answer; a refusal without a body gets the usual error format."""
     if taken.status >= 400 and not taken.body:
-        return refuse(Refusal(taken.status, _CODES.get(taken.status, Code.BAD_REQUEST), "This call is not taken."))
+        return refuse(Refusal(taken.status, _CODES.get(taken.status, Code.BAD_REQUEST), "This call is not accepted."))
     return Response(taken.body, status_code=taken.status, media_type=taken.mime)

@@ -239,7 +239,7 @@ async def speak(
             async with asyncio.timeout(HEARD_SECONDS):
                 return await _heard(notices, said)
         except TimeoutError:
-            raise Busy("It was said and has not come back yet; send it again under the same id.") from None
+            raise Busy("The message was sent but has not arrived here yet; send it again under the same id.") from None
 
 
 def _voice(site: Site, conversation: ConversationKey) -> LendsVoice | None:

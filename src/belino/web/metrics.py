@@ -20,10 +20,10 @@ _CACHES = {
     "most_bytes": "About how many bytes a cache may hold.",
 }
 _SAVED = {
-    "media": "Media that came, by channel.",
-    "fetched": "Media whose bytes somebody asked for, by channel.",
-    "bytes_not_spent": "Bytes of media that nobody asked for, by channel.",
-    "tokens_not_spent": "Tokens that showing it all to a model would have cost, by channel.",
+    "media": "Media received, by channel.",
+    "fetched": "Media whose bytes were fetched, by channel.",
+    "bytes_not_spent": "Bytes of media that were not fetched, by channel.",
+    "tokens_not_spent": "Tokens that showing them to a model would have cost, by channel.",
 }
 
 

@@ -67,8 +67,8 @@ async def _decided(call: RouteCall, decided: ParcelRecord | None) -> Response:
 def too_late(parcel: ParcelRecord) -> str:
     """Why a parcel can no longer be changed."""
     if parcel.dropped:
-        return "This was dropped already."
-    return "This is sent already." if parcel.state is ParcelState.SENT else "This is being sent right now."
+        return "This parcel is already dropped."
+    return "This parcel is already sent." if parcel.state is ParcelState.SENT else "This parcel is being sent."
 
 
 def _flushed_json(flushed: Flushed) -> Json:

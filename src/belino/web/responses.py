@@ -91,7 +91,7 @@ def refusal_of(error: BelinoError) -> Refusal:
         case StoreUnwritable():
             return _unwritable(error)
         case StoreError():
-            return Refusal(500, Code.INTERNAL, "The state folder cannot be used right now; `belino doctor` says more.")
+            return Refusal(500, Code.INTERNAL, "The state folder cannot be used right now; see `belino doctor`.")
         case Busy():
             return busy(str(error))
         case MediaTooLarge():
@@ -110,12 +110,12 @@ def _unwritable(error: StoreUnwritable) -> Refusal:
     """The refusal for what cannot be stored now, with a retry time."""
     match error:
         case StoreReadOnly():
-            why = "The state folder is read-only; nothing was kept. Make it writable and try again."
+            why = "The state folder is read-only; nothing was stored. Make it writable and try again."
             return Refusal(503, Code.STORE_READ_ONLY, why, headers={"Retry-After": "10"})
         case StoreBusy():
-            return busy("Another process holds the database; nothing was kept. Try again.")
+            return busy("Another process holds the database; nothing was stored. Try again.")
         case _:
-            return Refusal(507, Code.STORE_FULL, "The disk is full; nothing was kept. Try again once there is room.")
+            return Refusal(507, Code.STORE_FULL, "The disk is full; nothing was stored. Try again once there is space.")
 
 
 def encode(value: object) -> bytes:

@@ -56,7 +56,7 @@ async def extend_upload(call: RouteCall) -> Response:
     with call.site.extending.enter(call.request.path_params["upload_id"]):
         upload = await _upload(call)
         if offset != upload.offset:
-            message = f"The upload stands at {upload.offset}."
+            message = f"The upload's offset is {upload.offset}."
             raise Refusal(409, Code.CONFLICT, message, extra={"offset": upload.offset})
         announced = call.request.headers.get("content-length", "")
         if announced.isdecimal() and int(announced) > upload.size - offset:
@@ -92,7 +92,7 @@ async def _refuse_too_many(call: RouteCall) -> None:
         if upload is None or upload.sha256 is not None:
             begun.discard(upload_id)
     if len(begun) >= most:
-        message = f"{most} uploads are open already; finish or give one up first."
+        message = f"{most} uploads are open already; finish or cancel one first."
         raise Refusal(429, Code.BUSY, message, headers={"Retry-After": "1"})
 
 
