@@ -315,9 +315,11 @@ async def test_the_same_turn_is_told_in_the_same_bytes(house: House) -> None:
         assert isinstance(claimed, ClaimedTurn)
         session = await gateway.store.session(TEAM)
         first, second = [
-            await gateway._turns._teller(claimed.conversation).tell(claimed, session, never) for _ in range(2)
+            await gateway._turns._prompt_builder(claimed.conversation).build(claimed, session, never) for _ in range(2)
         ]
-        other = await gateway._turns._teller(claimed.conversation).tell(replace(claimed, number=2), session, never)
+        other = await gateway._turns._prompt_builder(claimed.conversation).build(
+            replace(claimed, number=2), session, never
+        )
     assert first == second
     assert first.blocks != other.blocks
 

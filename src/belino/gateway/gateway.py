@@ -346,7 +346,7 @@ class Gateway:
         opening.push_async_callback(self.agents.close)
         now = self.clock.now()
         self._health = {key: AdapterHealth(state="starting", since=now) for key in self.adapters}
-        self._doors = self._make_doors()
+        self._accounts = self._make_accounts()
         self._sender = self._make_sender()
         self._fetcher = Fetcher(
             self.store, self.store, self._open_media, self.config.media, self.clock, self.counters.memory
@@ -369,7 +369,7 @@ class Gateway:
         )
         self._intake = Intake(
             self.store,
-            self._doors,
+            self._accounts,
             self._sessions,
             config=self.config.sessions,
             clock=self.clock,
@@ -448,16 +448,16 @@ class Gateway:
         for file in claimed.parcel.files:
             if await self.store.blob(file.sha256) is None:
                 return f"the bytes of {file.name} are damaged or missing on this disk"
-        door = self._doors.get((where.platform, where.account))
-        if asker is None or door is None:
+        account = self._accounts.get((where.platform, where.account))
+        if asker is None or account is None:
             return ""
         paired = await self.store.is_paired(where.platform, where.account, asker.author.id)
-        verdict = still_may(asker, where, door.access, trusts_senders=door.trusts_senders, paired=paired)
+        verdict = still_may(asker, where, account.access, trusts_senders=account.trusts_senders, paired=paired)
         if verdict.standing is Standing.MAY_COMMAND:
             return ""
         return f"the sender who asked for it may no longer command the agent ({verdict.reason})"
 
-    def _make_doors(self) -> Mapping[tuple[str, str], AccountAccess]:
+    def _make_accounts(self) -> Mapping[tuple[str, str], AccountAccess]:
         return {
             (config.platform, config.account): AccountAccess(
                 access=config.access,

@@ -48,7 +48,7 @@ class Intake:
     def __init__(
         self,
         store: Store,
-        doors: Mapping[tuple[str, str], AccountAccess],
+        accounts: Mapping[tuple[str, str], AccountAccess],
         sessions: Sessions,
         *,
         config: SessionsConfig,
@@ -58,7 +58,7 @@ class Intake:
         callbacks: IntakeCallbacks,
     ) -> None:
         self._store = store
-        self._doors = doors
+        self._accounts = accounts
         self._sessions = sessions
         self._config = config
         self._clock = clock
@@ -68,7 +68,7 @@ class Intake:
 
     def for_account(self, platform: str, account: str) -> Accept:
         """The function an adapter gets: it accepts only arrivals of its own account."""
-        return _Threshold(self, platform, account)
+        return _AccountIntake(self, platform, account)
 
     async def accept(self, arrival: Arrival, *, cursor: str | None = None) -> Taken:
         """Accept one arrival; when this returns, arrival and cursor are on disk."""
@@ -147,19 +147,21 @@ class Intake:
         return None
 
     async def _judge(self, arrival: Arrival) -> Verdict:
-        door = self._doors.get((arrival.conversation.platform, arrival.conversation.account))
-        if door is None:
+        account = self._accounts.get((arrival.conversation.platform, arrival.conversation.account))
+        if account is None:
             raise ScopeError("there is no such account here")
         about, heard = None, False
         if not isinstance(arrival, Message | Unsupported):
             about = await self._kept(arrival.conversation, arrival.message_id)
             heard = about is not None or bool(await self._store.history(arrival.conversation.whole_channel, limit=1))
         paired = self._may_pair(arrival) and await self._is_paired(arrival)
-        return decide(arrival, door.access, trusts_senders=door.trusts_senders, about=about, heard=heard, paired=paired)
+        return decide(
+            arrival, account.access, trusts_senders=account.trusts_senders, about=about, heard=heard, paired=paired
+        )
 
     def _may_pair(self, arrival: Arrival) -> bool:
-        door = self._doors[arrival.conversation.platform, arrival.conversation.account]
-        return not door.trusts_senders and may_pair(arrival, door.access)
+        account = self._accounts[arrival.conversation.platform, arrival.conversation.account]
+        return not account.trusts_senders and may_pair(arrival, account.access)
 
     async def _is_paired(self, arrival: Arrival) -> bool:
         where, author = arrival.conversation, arrival.author
@@ -196,8 +198,8 @@ class Intake:
             self._notices.message(stored)
 
 
-class _Threshold:
-    """The way in for one account's arrivals."""
+class _AccountIntake:
+    """Intake for the arrivals of one account."""
 
     def __init__(self, intake: Intake, platform: str, account: str) -> None:
         self._intake = intake

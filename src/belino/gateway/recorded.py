@@ -202,7 +202,7 @@ class RecordedContext:
 
 def silenced(adapter: Adapter, clock: Clock, recalled: Iterable[Json]) -> Adapter:
     """The adapter without its connection: arrivals and history come from the cassette."""
-    send, earlier = adapter.send, Earlier(recalled)
+    send, history = adapter.send, RecordedHistory(recalled)
 
     async def listen(accept: object, cursor: str | None) -> None:
         await Event().wait()
@@ -222,8 +222,8 @@ def silenced(adapter: Adapter, clock: Clock, recalled: Iterable[Json]) -> Adapte
         "connected": at_once,
         "show_typing": at_once,
         "show_upload": at_once,
-        "history": earlier.history,
-        "thread": earlier.thread,
+        "history": history.history,
+        "thread": history.thread,
     }
     if isinstance(adapter, Drafts):
         replaced["draft_pause"] = lambda _conversation: None
@@ -233,7 +233,7 @@ def silenced(adapter: Adapter, clock: Clock, recalled: Iterable[Json]) -> Adapte
     return adapter
 
 
-class Earlier:
+class RecordedHistory:
     """History as the platforms returned it."""
 
     def __init__(self, recalled: Iterable[Json]) -> None:

@@ -79,10 +79,10 @@ async def preview(
     )
     # A preview does not fetch the pictures that a turn would attach.
     looking = replace(config, attach_media="never")
-    teller = PromptBuilder(store, _Reader(), looking, clock=clock, key=key)
-    telling = await teller.tell(claimed, Session(memory=None, turns=session.turns, manifest=()), _no_pictures)
+    builder = PromptBuilder(store, _Reader(), looking, clock=clock, key=key)
+    prompt = await builder.build(claimed, Session(memory=None, turns=session.turns, manifest=()), _no_pictures)
     context = await assemble(store, messages, config, now=clock.now())
-    told = tuple(block.text for block in telling.blocks if isinstance(block, TextBlock))
+    told = tuple(block.text for block in prompt.blocks if isinstance(block, TextBlock))
     return Preview(
         conversation=messages[0].conversation,
         message=messages[-1],

@@ -66,7 +66,7 @@ class PromptBuilder:
     def _marker(self, name: str) -> str:
         return hmac.digest(self._fence_key, name.encode(), "sha256").hex()[:FENCE_HEX]
 
-    async def tell(
+    async def build(
         self, claimed: ClaimedTurn, session: Session, attaching: Callable[[bool], PictureAttacher]
     ) -> TurnPrompt:
         """Build this turn's prompt. `attaching` makes an attacher: of new pictures, or after a compaction (True)."""

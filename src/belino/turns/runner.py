@@ -207,43 +207,43 @@ class TurnRunner:
         found = await self._insist(f"turn {claimed.id}", lambda: self._store.session(claimed.conversation))
         failpoint("turn.session.loaded")
         session = found.found_by(self._agents.kind(claimed.conversation))
-        ledger = self._ledger(claimed, session)
+        progress = self._begin_progress(claimed, session)
         allowed = self._config.sessions
         if claimed.interruptions >= allowed.attempts:
             times = "once" if claimed.interruptions == 1 else f"{claimed.interruptions} times"
-            return await self._failed(claimed, ledger, f"belino stopped {times} while this ran alone")
+            return await self._failed(claimed, progress, f"belino stopped {times} while this ran alone")
         if claimed.suspect:
             log.info("turn %d was interrupted by a crash and runs alone; others wait", claimed.id)
-            await ledger.runs_alone()
+            await progress.runs_alone()
         scope = None
         try:
             async with deadline(self._clock, allowed.turn_seconds) as scope:
                 self._running[claimed.conversation] = scope
-                heard = self._heard(claimed, ledger, session)
+                heard = self._heard(claimed, progress, session)
                 text = await or_abandon(heard, self._clock, grace=CANCEL_SECONDS)
         except Withdrawn as error:
-            return await ledger.end(TurnState.ABORTED, str(error))
+            return await progress.end(TurnState.ABORTED, str(error))
         except Exception as error:  # noqa: BLE001 - any error of an agent ends its turn visibly
             reason = _reason(error)
             if scope is not None and scope.expired():
                 reason = f"the agent did not finish within {allowed.turn_seconds} seconds"
             if claimed.conversation in self._aborted:
-                return await ledger.end(TurnState.ABORTED, "stopped by a person")
+                return await progress.end(TurnState.ABORTED, "stopped by a person")
             log.warning("turn %d (trace %s) fails: %s", claimed.id, claimed.trace, place_of(error))
-            return await self._failed(claimed, ledger, reason)
+            return await self._failed(claimed, progress, reason)
         finally:
-            ledger.needed.close()
+            progress.needed.close()
             self._running.pop(claimed.conversation, None)
             self._doing.pop(claimed.conversation, None)
             aborted = claimed.conversation in self._aborted
             self._aborted.discard(claimed.conversation)
         if aborted:
-            return await ledger.end(TurnState.ABORTED, "stopped by a person")
-        parcels = await self._replies.parcels(claimed, text, ledger.offers, ledger.note)
+            return await progress.end(TurnState.ABORTED, "stopped by a person")
+        parcels = await self._replies.parcels(claimed, text, progress.offers, progress.note)
         reason = "" if parcels else "the agent had nothing to say"
-        return await ledger.end(TurnState.ANSWERED, reason, parcels)
+        return await progress.end(TurnState.ANSWERED, reason, parcels)
 
-    def _ledger(self, claimed: ClaimedTurn, session: Session) -> TurnProgress:
+    def _begin_progress(self, claimed: ClaimedTurn, session: Session) -> TurnProgress:
         return TurnProgress(
             claimed,
             session,
@@ -254,18 +254,18 @@ class TurnRunner:
             remembers=self._agents.at(claimed.conversation).remembers,
         )
 
-    async def _heard(self, claimed: ClaimedTurn, ledger: TurnProgress, session: Session) -> str:
+    async def _heard(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session) -> str:
         try:
-            return await self._listen(claimed, ledger, session)
+            return await self._listen(claimed, progress, session)
         except MemoryLost as error:
             log.warning("the agent of %s begins anew (trace %s)", claimed.conversation, claimed.trace)
-            await ledger.begin_anew(reason_of(error))
-        return await self._listen(claimed, ledger, session.forgotten())
+            await progress.forget(reason_of(error))
+        return await self._listen(claimed, progress, session.forgotten())
 
-    async def _listen(self, claimed: ClaimedTurn, ledger: TurnProgress, session: Session) -> str:
+    async def _listen(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session) -> str:
         if note := await self._history.before_turn(claimed.messages[-1]):
-            await ledger.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome="history incomplete", reason=note))
-        turn = await self._build(claimed, ledger, session)
+            await progress.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome="history incomplete", reason=note))
+        turn = await self._build(claimed, progress, session)
         failpoint("turn.prompt.built")
         parts = self._recorder.run_turn(self._agents.at(claimed.conversation), turn)
         draft = Draft(claimed.conversation, claimed.id, self._events, self._clock)
@@ -284,73 +284,76 @@ class TurnRunner:
                     draft.write(repaired(part.text))
                 else:
                     draft.flush()
-                await self._take(part, claimed, ledger)
+                await self._take(part, claimed, progress)
         finally:
             if isinstance(parts, AsyncGenerator):
                 await parts.aclose()
         raise AgentError("the agent ended without an answer")
 
-    async def _take(self, part: ReplyPart, claimed: ClaimedTurn, ledger: TurnProgress) -> None:
+    async def _take(self, part: ReplyPart, claimed: ClaimedTurn, progress: TurnProgress) -> None:
         match part:
             case ToolNote():
                 note = repaired(part.text[:NOTE_CHARS])
                 self._events.turn(claimed.conversation, claimed.id, "note", note)
                 self._doing[claimed.conversation] = note
             case Accepted():
-                ledger.accepted()
+                progress.accepted()
             case Compacted():
-                ledger.compacted(part)
+                progress.compacted(part)
             case Usage():
-                ledger.spent(part)
+                progress.spent(part)
             case Refused():
-                await ledger.refused(part)
+                await progress.refused(part)
             case TextDelta():
                 if drafting := self._drafts.get(claimed.conversation):
                     drafting.write(repaired(part.text))
             case Final():
                 pass
 
-    def _teller(self, conversation: ConversationKey) -> PromptBuilder:
+    def _prompt_builder(self, conversation: ConversationKey) -> PromptBuilder:
         agent = self._agents.at(conversation)
         return PromptBuilder(self._store, agent, self._config.context, clock=self._clock, key=self._key)
 
-    async def _build(self, claimed: ClaimedTurn, ledger: TurnProgress, session: Session) -> Turn:
+    async def _build(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session) -> Turn:
         conversation = claimed.conversation
-        teller = self._teller(conversation)
-        telling = await teller.tell(claimed, session, partial(self._attaching, claimed, ledger))
-        ledger.tells(telling.told, recovers=telling.recovers)
-        for step in telling.steps:
-            await ledger.note(step)
+        builder = self._prompt_builder(conversation)
+        prompt = await builder.build(claimed, session, partial(self._attaching, claimed, progress))
+        progress.tells(prompt.told, recovers=prompt.recovers)
+        for step in prompt.steps:
+            await progress.note(step)
         return Turn(
             conversation=conversation,
             number=claimed.number,
             system=system_prompt(),
-            blocks=telling.blocks,
+            blocks=prompt.blocks,
             toolbox=self._toolbox(
                 conversation,
-                RecordingFetcher(self._fetcher, ledger, self._tell_media),
-                ledger=ledger,
-                fence=teller.fence(claimed),
+                RecordingFetcher(self._fetcher, progress, self._tell_media),
+                progress=progress,
+                fence=builder.fence(claimed),
             ),
-            memory=ledger,
+            memory=progress,
             folder=self._home.incoming(conversation),
             outgoing=self._home.outgoing(conversation) / "pending",
             deadline=self._clock.now() + timedelta(seconds=self._config.sessions.turn_seconds),
         )
 
-    def _attaching(self, claimed: ClaimedTurn, ledger: TurnProgress, again: bool) -> PictureAttacher:
+    def _attaching(self, claimed: ClaimedTurn, progress: TurnProgress, again: bool) -> PictureAttacher:
         """Attaches pictures with the agent's own tools; the agent did not call them, so the calls are not recorded."""
         why = "attached again after compaction" if again else "attached with the message"
-        fetcher = RecordingFetcher(self._fetcher, ledger, self._tell_media, why=why)
+        fetcher = RecordingFetcher(self._fetcher, progress, self._tell_media, why=why)
         return PictureAttacher(
             library=self._store,
             channel=claimed.conversation.whole_channel,
             toolbox=self._toolbox(
-                claimed.conversation, fetcher, ledger=ledger, shown=ledger.shown_again if again else ledger.shown
+                claimed.conversation,
+                fetcher,
+                progress=progress,
+                shown=progress.shown_again if again else progress.shown,
             ),
-            context=ledger.context,
+            context=progress.context,
             turn=claimed.number,
-            fence=self._teller(claimed.conversation).fence(claimed),
+            fence=self._prompt_builder(claimed.conversation).fence(claimed),
             again=again,
         )
 
@@ -359,12 +362,12 @@ class TurnRunner:
         conversation: ConversationKey,
         fetcher: Fetcher,
         *,
-        ledger: TurnProgress | None = None,
+        progress: TurnProgress | None = None,
         shown: Callable[[ImageBlock], None] | None = None,
         fence: str = "",
     ) -> Toolbox:
         """The channel's tools: for an agent, recorded in its turn's progress; with `shown`, for belino itself."""
-        noted = ledger if shown is None else None
+        noted = progress if shown is None else None
         context = ToolContext(
             conversation=conversation,
             library=self._store,
@@ -376,19 +379,19 @@ class TurnRunner:
             shown=noted.shown if noted else shown,
             clock=self._clock,
             renderer=self._renderer(),
-            fence=fence or self._teller(conversation).fence_outside(conversation),
+            fence=fence or self._prompt_builder(conversation).fence_outside(conversation),
             sees_images=self._agents.at(conversation).sees_images,
             image_block_bytes=self._config.media.image_block_bytes,
             image_block_side=self._config.media.image_block_side,
-            manifest=ledger.context if ledger else (),
-            shown_now=ledger.shown_now if ledger else set(),
-            answers=ledger.answers if ledger else (),
+            manifest=progress.context if progress else (),
+            shown_now=progress.shown_now if progress else set(),
+            answers=progress.answers if progress else (),
         )
-        offers = ledger.offers if ledger else None
+        offers = progress.offers if progress else None
         return make_toolbox(context, self._replies.outlet(conversation, offers) if shown is None else None)
 
-    async def _failed(self, claimed: ClaimedTurn, ledger: TurnProgress, reason: str) -> TurnEnd:
-        return await ledger.end(TurnState.FAILED, reason, self._apology(claimed, reason))
+    async def _failed(self, claimed: ClaimedTurn, progress: TurnProgress, reason: str) -> TurnEnd:
+        return await progress.end(TurnState.FAILED, reason, self._apology(claimed, reason))
 
     def _apology(self, claimed: ClaimedTurn, reason: str) -> tuple[Parcel, ...]:
         return self._replies.words(claimed, f"Sorry, I could not answer that: {reason}.")

@@ -139,7 +139,7 @@ class TurnProgress:
             self._compacted = True
             self.context.clear()
 
-    async def begin_anew(self, why: str) -> None:
+    async def forget(self, why: str) -> None:
         """Reset the agent's state: it remembers nothing, and the turn is run as the conversation's first."""
         self._anew = True
         self._found = self._saved = None
@@ -208,13 +208,13 @@ class RecordingFetcher(Fetcher):
     def __init__(
         self,
         shared: Fetcher,
-        ledger: TurnProgress,
+        turn: TurnProgress,
         told: Callable[[RefRecord], Awaitable[None]],
         *,
         why: str = "the agent asked for it",
     ) -> None:
         self._shared = shared
-        self._ledger = ledger
+        self._turn = turn
         self._told = told
         self._why = why
 
@@ -222,10 +222,10 @@ class RecordingFetcher(Fetcher):
         """Fetch the bytes of a ref, and record a step with the outcome."""
         try:
             blob = await self._shared.fetch(record, progress=progress)
-            self._ledger.needed.enter_context(self._shared.pin(blob.sha256))
+            self._turn.needed.enter_context(self._shared.pin(blob.sha256))
             return blob
         finally:
-            await self._ledger.media_ended(record, self._why)
+            await self._turn.media_ended(record, self._why)
             await self._told(record)
 
     async def read(self, blob: Blob, limit: int) -> bytes:

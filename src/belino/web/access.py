@@ -53,9 +53,9 @@ async def make_login(call: RouteCall) -> Response:
     return answer({"url": await login_url(call.store, root, minutes=server.login_minutes)})
 
 
-async def login_url(doors: AccessVerbs, root: str, *, minutes: int) -> str:
+async def login_url(credentials: AccessVerbs, root: str, *, minutes: int) -> str:
     """An address whose fragment, which browsers never send, logs in once."""
-    _, secret = await doors.grant(GrantKind.LOGIN, lifetime=timedelta(minutes=minutes))
+    _, secret = await credentials.grant(GrantKind.LOGIN, lifetime=timedelta(minutes=minutes))
     return f"{root.rstrip('/')}/#token={secret}"
 
 

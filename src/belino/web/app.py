@@ -127,7 +127,7 @@ class EntryPoint:
 
 def make_app(site: Site) -> Starlette:
     """The web application of a gateway."""
-    routes = guarded([*_open_routes(site), *_chat_routes(site), *_desk_routes(site)])
+    routes = guarded([*_open_routes(site), *_chat_routes(site), *_person_routes(site)])
     app = Starlette(
         routes=routes,
         middleware=[Middleware(EntryPoint, site=site)],
@@ -182,7 +182,7 @@ def _chat_routes(site: Site) -> list[BaseRoute]:
     ]
 
 
-def _desk_routes(site: Site) -> list[BaseRoute]:
+def _person_routes(site: Site) -> list[BaseRoute]:
     """Routes of the gateway's owner."""
     person = Requires.PERSON
     return [

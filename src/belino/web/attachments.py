@@ -79,7 +79,7 @@ def parse_attachments(items: Sequence[object], *, limit: int) -> tuple[Attachmen
     return attachments
 
 
-class Luggage:
+class PendingAttachments:
     """The attachments of one message while it is being sent, dropped if it is not accepted."""
 
     def __init__(self, store: Store, conversation: ConversationKey, limits: UploadLimits) -> None:

@@ -18,7 +18,7 @@ from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.domain.stored import GrantKind, StoredMessage
 from belino.gateway.events import Notice
-from belino.web.attachments import ATTACHMENTS, Luggage, as_ref, parse_attachments
+from belino.web.attachments import ATTACHMENTS, PendingAttachments, as_ref, parse_attachments
 from belino.web.auth import Visitor
 from belino.web.fields import Fields, parse_json
 from belino.web.request_context import JSON_BYTES, RouteCall, Site
@@ -41,7 +41,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @runtime_checkable
-class LendsVoice(Protocol):
+class Impersonates(Protocol):
     """A platform on which the page's user has an identity."""
 
     visitor: str
@@ -87,9 +87,9 @@ async def say(site: Site, visitor: Visitor, fields: Fields) -> Json:
         raise Refusal(400, Code.EMPTY, "There is nothing to send.")
     if first := await _stored(site, conversation, message_id):
         return await _said(site, first)
-    luggage, taken = Luggage(site.store, conversation, site.upload_limits), None
+    pending, taken = PendingAttachments(site.store, conversation, site.upload_limits), None
     try:
-        uploads = await luggage.pack(attachments)
+        uploads = await pending.pack(attachments)
         now = site.gateway.clock.now()
         refs = [await as_ref(site.store, upload, message_id=message_id, clock=site.gateway.clock) for upload in uploads]
         message = Message(
@@ -97,7 +97,7 @@ async def say(site: Site, visitor: Visitor, fields: Fields) -> Json:
         )
         taken = await _post(site, message)
     finally:
-        await _release(luggage, taken=taken is not None and taken.outcome is not MessageOutcome.DUPLICATE)
+        await _release(pending, taken=taken is not None and taken.outcome is not MessageOutcome.DUPLICATE)
     stored = await _stored(site, conversation, message_id)
     if stored is None:
         return {**_outcome(taken), "message_id": message_id, "message": None}
@@ -163,9 +163,9 @@ async def _post(site: Site, message: Message) -> Taken:
         raise Busy("Too much is waiting; send it again under the same id.") from None
 
 
-async def _release(luggage: Luggage, *, taken: bool) -> None:
+async def _release(pending: PendingAttachments, *, taken: bool) -> None:
     try:
-        await luggage.release(taken=taken)
+        await pending.release(taken=taken)
     except StoreError as error:
         # The message does not depend on this; leftovers are swept with other abandoned uploads.
         log.warning("uploads could not be released: %s", type(error).__name__)
@@ -242,9 +242,9 @@ async def speak(
             raise Busy("The message was sent but has not arrived here yet; send it again under the same id.") from None
 
 
-def _voice(site: Site, conversation: ConversationKey) -> LendsVoice | None:
+def _voice(site: Site, conversation: ConversationKey) -> Impersonates | None:
     adapter: object = site.gateway.adapters.get((conversation.platform, conversation.account))
-    return adapter if isinstance(adapter, LendsVoice) else None
+    return adapter if isinstance(adapter, Impersonates) else None
 
 
 async def _heard(notices: AsyncIterator[Notice], said: str) -> StoredMessage:

@@ -57,7 +57,7 @@ class PostsMessages(Protocol):
     async def post(self, message: Message) -> Taken: ...
 
 
-class House(Protocol):
+class WebGateway(Protocol):
     """The part of the gateway that the web uses."""
 
     @property
@@ -108,7 +108,7 @@ class House(Protocol):
     async def audit(self) -> Audit: ...
 
 
-class Turnstile:
+class ConcurrencyLimit:
     """A bounded number of concurrent holders; beyond it requests are refused, not queued."""
 
     def __init__(self, most: int, refusal: Callable[[], Refusal]) -> None:
@@ -157,22 +157,24 @@ class BodyReaders:
 class Site:
     """One running web server's shared state."""
 
-    def __init__(self, gateway: House) -> None:
+    def __init__(self, gateway: WebGateway) -> None:
         self.gateway = gateway
         self.origins = Origins(gateway.config.server)
         self.grants = Grants(gateway.store, gateway.clock)
         self.cookie = SessionCookie(gateway.store.instance, self.origins)
         self.events = Events(gateway.notices, gateway.store, gateway.clock)
         self.logins = Attempts(gateway.clock)
-        self.sockets = Turnstile(
+        self.sockets = ConcurrencyLimit(
             SOCKETS_PER_GRANT, lambda: busy("Too many pages are open under this login.", status=429)
         )
         self.hook_readers = BodyReaders(HOOK_READERS)
-        self.hooks = Turnstile(HOOKS_AT_ONCE, lambda: busy("Too many calls at once.", status=429))
-        self.large_bodies = Turnstile(
+        self.hooks = ConcurrencyLimit(HOOKS_AT_ONCE, lambda: busy("Too many calls at once.", status=429))
+        self.large_bodies = ConcurrencyLimit(
             LARGE_BODIES, lambda: busy(f"{LARGE_BODIES} large messages are being sent already.", status=429)
         )
-        self.extending = Turnstile(1, lambda: Refusal(409, Code.CONFLICT, "This upload is being written already."))
+        self.extending = ConcurrencyLimit(
+            1, lambda: Refusal(409, Code.CONFLICT, "This upload is being written already.")
+        )
         self.uploads: dict[str, set[str]] = {}
         """Upload ids begun under each grant since the start, to limit them."""
         self.known: set[ConversationKey] = set()

@@ -28,7 +28,7 @@ from belino.web.auth import Origins
 from belino.web.chat import FRAME_BYTES
 from belino.web.connections import ConnectionPool, shares_of
 from belino.web.protocol import BoundedHttp, BoundedSocket, TlsFront
-from belino.web.request_context import House, Site
+from belino.web.request_context import Site, WebGateway
 
 GRACE_SECONDS = 3
 CANCEL_SECONDS = 1.0
@@ -67,7 +67,7 @@ class Server(uvicorn.Server):
                     await self._stopping.wait()
 
 
-async def serve(gateway: House, *, ready: Callable[[str], None]) -> None:
+async def serve(gateway: WebGateway, *, ready: Callable[[str], None]) -> None:
     """Serve until cancelled; `ready` receives a login address once requests are answered."""
     settings = gateway.config.server
     with _listen(settings) as listener:
@@ -110,7 +110,7 @@ def write_run_file(path: Path, content: dict[str, object]) -> None:
     draft.replace(path)
 
 
-async def _announce(gateway: House, root: str) -> str:
+async def _announce(gateway: WebGateway, root: str) -> str:
     """Write run.json and make a login address."""
     store = gateway.store
     main = web_conversation("main")
