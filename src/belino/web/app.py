@@ -147,14 +147,14 @@ def guarded(routes: Sequence[BaseRoute]) -> Sequence[BaseRoute]:
 
 
 def _open_routes(site: Site) -> list[BaseRoute]:
-    nobody = Requires.OPEN
+    public = Requires.OPEN
     hook = "/hooks/{platform}/{account}"
     return [
-        GuardedRoute("/", pages.index, requires=nobody, site=site),
-        GuardedRoute("/static/{path:path}", pages.static, requires=nobody, site=site),
-        GuardedRoute("/healthz", api.healthz, requires=nobody, site=site),
-        GuardedRoute("/api/login", access.log_in, requires=nobody, site=site, methods=["POST"]),
-        GuardedRoute(hook, hooks.take_hook, requires=nobody, site=site, methods=EVERY_METHOD),
+        GuardedRoute("/", pages.index, requires=public, site=site),
+        GuardedRoute("/static/{path:path}", pages.static, requires=public, site=site),
+        GuardedRoute("/healthz", api.healthz, requires=public, site=site),
+        GuardedRoute("/api/login", access.log_in, requires=public, site=site, methods=["POST"]),
+        GuardedRoute(hook, hooks.take_hook, requires=public, site=site, methods=EVERY_METHOD),
     ]
 
 
