@@ -122,7 +122,7 @@ def token_arguments(parser: ArgumentParser) -> None:
         "--conversation",
         required=True,
         metavar="CONVERSATION",
-        help="what it opens (platform:account:channel[:thread])",
+        help="the conversation it gives access to (platform:account:channel[:thread])",
     )
     create.add_argument(
         "--note", type=text_up_to(NOTE_CHARS, least=0), default="", metavar="TEXT", help="what it is for"
@@ -131,7 +131,7 @@ def token_arguments(parser: ArgumentParser) -> None:
         "--days", type=number_from(1, MOST_DAYS), metavar="N", help="how long it works (default: until revoked)"
     )
     actions.add_parser("ls", help="list tokens", description="List tokens; their secrets are not stored.")
-    revoke = actions.add_parser("revoke", help="end a token", description="End a token.")
+    revoke = actions.add_parser("revoke", help="revoke a token", description="Revoke a token.")
     revoke.add_argument("id", type=NAME, metavar="ID", help="the token's id, as `belino token ls` shows it")
 
 

@@ -52,7 +52,7 @@ def _back_up(args: Namespace) -> int:
         return FAILED if done.damaged else OK
     print(clean(f"{args.folder} holds {_held(done)}"))
     if done.missing:
-        print(f"not included: {counted(done.missing, 'file')} that were deleted during the backup")
+        print(f"not included: {counted(done.missing, 'file')}, deleted during the backup")
     if done.damaged:
         print(f"not included: {counted(len(done.damaged), 'damaged file')}; see `belino doctor`")
     if done.secrets:

@@ -32,7 +32,7 @@ _GC_SAYS = (
     ("put_aside", "file", "files", "that the database does not list, to blobs/aside/ for a week"),
     ("brought_back", "file", "files", "back from blobs/aside/"),
     ("expired", "file", "files", "in blobs/aside/ for more than a week"),
-    ("unfinished", "file", "files", "that were never finished"),
+    ("unfinished", "file", "files", "never finished"),
     ("lost", "blob", "blobs", "without a file: what refers to it says so, or is fetched again"),
 )
 
