@@ -102,7 +102,7 @@ class Checked:
     def __init__(self, *ends: str | StoreError) -> None:
         self._ends = list(ends)
 
-    async def quick_check(self) -> str:
+    async def check_database(self) -> str:
         end = self._ends.pop(0)
         if isinstance(end, StoreError):
             raise end
@@ -167,7 +167,7 @@ async def test_a_gateway_checks_again_with_the_next_sweep_what_it_could_not_chec
     async def failing(self: Store) -> str:
         raise StoreError("disk I/O error")
 
-    monkeypatch.setattr(Store, "quick_check", failing)
+    monkeypatch.setattr(Store, "check_database", failing)
     async with house.at_work() as gateway:
         await as_time_goes_by(house, gateway, "could not be checked: disk I/O error")
         monkeypatch.undo()
