@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -385,10 +386,9 @@ def test_only_the_passes_that_are_named_fail() -> None:
 def test_every_failpoint_in_the_code_is_in_the_list_once() -> None:
     source = Path(failpoints.__file__).parents[1]
     named = [
-        line.strip().removeprefix('failpoint("').removesuffix('")')
+        name
         for path in source.rglob("*.py")
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if line.strip().startswith('failpoint("')
+        for name in re.findall(r'(?<!def )\bfailpoint\("([a-z._]+)"\)', path.read_text(encoding="utf-8"))
     ]
     assert set(named) == FAILPOINTS
     assert {name for name in named if named.count(name) > 1} == {"store.commit.before", "store.commit.after"}
