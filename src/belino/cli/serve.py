@@ -8,6 +8,7 @@ import resource
 import signal
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,7 @@ def first_error(group: BaseExceptionGroup[BelinoError]) -> BelinoError:
 
 async def _serve(config: Config, home: Home, args: Namespace) -> None:
     from belino.gateway.gateway import Gateway
+    from belino.storage.store import open_store
     from belino.web.server import serve
 
     def ready(url: str) -> None:
@@ -81,7 +83,8 @@ async def _serve(config: Config, home: Home, args: Namespace) -> None:
         hide(url.partition("#token=")[2])
         print(json.dumps({"url": url}) if args.json else f"belino is at {url}", flush=True)
 
-    async with Gateway(config, home, start_empty=args.start_empty, new_key=args.new_key) as gateway:
+    store = partial(open_store, start_empty=args.start_empty, new_key=args.new_key)
+    async with Gateway(config, home, store=store) as gateway:
         stop_on_signals(gateway)
         count_unhandled(gateway.counters)
         async with asyncio.TaskGroup() as group:

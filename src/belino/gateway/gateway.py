@@ -78,6 +78,12 @@ INDEX_SECONDS = 30.0
 MakeAdapter = Callable[[AdapterConfig, AdapterContext], Adapter]
 
 
+class OpensStore(Protocol):
+    """Opens a store: by default that of the state folder."""
+
+    async def __call__(self, place: Home, /, *, clock: Clock) -> Store: ...
+
+
 @runtime_checkable
 class TakesPosts(Protocol):
     """An adapter that accepts messages from our own pages."""
@@ -106,15 +112,14 @@ class Gateway:
         config: Config,
         home: Home,
         *,
+        store: OpensStore = open_store,
         clock: Clock | None = None,
         agent: Agent | None = None,
         make_adapter: MakeAdapter = from_registry,
         outside: Closable | None = None,
         rng: Random | None = None,
-        start_empty: bool = False,
-        new_key: bool = False,
     ) -> None:
-        """`start_empty` and `new_key` are the operator's choices for a state folder without its database or key."""
+        """`store` opens the store that the gateway works on, and closes at its end."""
         self.config = config
         self.home = home
         self.clock: Clock = clock or SystemClock()
@@ -122,8 +127,7 @@ class Gateway:
         self.counters = Counters()
         self.sandbox = Sandbox(config.media.sandbox)
         self.adapters: dict[tuple[str, str], Adapter] = {}
-        self._start_empty = start_empty
-        self._new_key = new_key
+        self._open_store = store
         self.recorder = Recorder(Journal(home.cassettes), secrets=Secrets(secrets_of(config)), clock=self.clock)
         self._agent = agent
         self._make_adapter = make_adapter
@@ -137,9 +141,7 @@ class Gateway:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opening:
-            self.store = await open_store(
-                self.home, clock=self.clock, start_empty=self._start_empty, new_key=self._new_key
-            )
+            self.store = await self._open_store(self.home, clock=self.clock)
             opening.push_async_callback(self.store.close)
             self._construct(opening)
             self.recorder.resume()
