@@ -23,7 +23,7 @@ from cryptography.x509.oid import NameOID
 
 from belino.config import Config
 from belino.domain.errors import ConfigError
-from belino.domain.stored import GrantKind
+from belino.domain.stored import Grant, GrantKind
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
 from belino.web.connections import ANONYMOUS_MOST
@@ -243,6 +243,38 @@ async def test_who_is_dropped_for_others_is_told_so_in_json(site: Any) -> None:
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith((b"HTTP/1.1 503 ", b"HTTP/1.1 408 "))
     assert json.loads(body)["error"]["code"] in ("busy", "bad_request")
+
+
+async def test_a_client_whose_token_is_being_checked_is_not_dropped_for_others(
+    site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = site.gateway.store
+    _, token = await store.grant(GrantKind.PROGRAM)
+    check, checking, go_on = store.check, asyncio.Event(), asyncio.Event()
+
+    async def slowly(secret: str) -> Grant | None:
+        if secret == token:
+            checking.set()
+            await go_on.wait()
+        found: Grant | None = await check(secret)
+        return found
+
+    monkeypatch.setattr(store, "check", slowly)
+    head = f"HTTP/1.1\r\nHost: {site.host}\r\nContent-Type: application/json\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(f"POST /api/logins {head}Authorization: Bearer {token}\r\nContent-Length: 2\r\n\r\n".encode())
+    async with asyncio.timeout(60):
+        await checking.wait()
+        others = await slow_clients(
+            site, f"POST /api/login {head}Content-Length: 500\r\n\r\n{{".encode(), ANONYMOUS_MOST
+        )
+        assert (await site.raw(f"GET /healthz HTTP/1.1\r\nHost: {site.host}\r\n\r\n".encode())).startswith(
+            b"HTTP/1.1 200"
+        )
+        go_on.set()
+        writer.write(b"{}")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    abort([writer, *others])
 
 
 async def test_an_early_answer_to_a_stranger_closes_the_connection(site: Any) -> None:

@@ -112,7 +112,7 @@ class EntryPoint:
 
         try:
             _look(scope, self._site)
-            await self._app(scope, receive, send_guarded)
+            await self._app(scope, _waits_for_client(scope, receive), send_guarded)
             return
         except (ClientDisconnect, WebSocketDisconnect):
             return
@@ -214,6 +214,18 @@ def _person_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/media/gc", media.tidy_up, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/metrics", metrics.show_metrics, requires=person, site=site),
     ]
+
+
+def _waits_for_client(scope: Scope, receive: Receive) -> Receive:
+    """`receive`, during which the client's connection may be dropped if the rest of its request does not arrive."""
+    connection = connection_of(scope)
+
+    async def receive_rest() -> Message:
+        if connection is not None and not connection.has_whole_request():
+            connection.pool.set_turn(connection, client_turn=True)
+        return await receive()
+
+    return receive_rest
 
 
 def _leaves_body(scope: Scope) -> bool:

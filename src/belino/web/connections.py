@@ -60,6 +60,9 @@ class EvictionQueue(Generic[T]):
     def __len__(self) -> int:
         return len(self._peers)
 
+    def __contains__(self, item: T) -> bool:
+        return item in self._peers
+
     def held_by(self, peer: str) -> int:
         """The number of items of one peer."""
         return len(self._items.get(peer, ()))
@@ -152,15 +155,19 @@ class ConnectionPool:
             self._waiting.add(connection, connection.peer)
 
     def set_turn(self, connection: ClientConnection, client_turn: bool) -> None:
-        """Make an anonymous connection evictable exactly while the server waits for its client."""
-        if client_turn and connection.is_open and not connection.is_known:
-            self._waiting.add(connection, connection.peer)
-        else:
+        """Make an anonymous connection evictable exactly while the server waits for its client.
+
+        One that is waited for already keeps its place, however often a part of its request arrives.
+        """
+        if not client_turn or not connection.is_open or connection.is_known:
             self._waiting.discard(connection)
+        elif connection not in self._waiting:
+            self._waiting.add(connection, connection.peer)
 
     def set_peer(self, connection: ClientConnection, peer: str) -> None:
         """Count a connection under another address; it counts as new again, as its request has just begun."""
         if peer != connection.peer:
+            self._waiting.discard(connection)
             connection.peer = peer
             self.set_turn(connection, client_turn=True)
 

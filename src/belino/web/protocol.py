@@ -109,6 +109,9 @@ class BoundedHttp(HttpToolsProtocol):
         self._unparsed_bytes = 0
         if self._is_proxied and self._connection is not None:
             self._pool.set_peer(self._connection, self._origins.peer(HTTPConnection(dict(self.scope))))
+        if self._connection is not None:
+            # The application has the head, and may know the client by it before the body arrives.
+            self._pool.set_turn(self._connection, client_turn=False)
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
