@@ -168,11 +168,11 @@ class Adapter:
     def __init__(self, config: Config, context: AdapterContext) -> None:
         self._config = config
         self._context = context
-        self._client = DiscordClient(context.http, context.clock, api_url=config.api_url, token=config.token)
-        self._let_in = asyncio.Event()
         self._cursor = DiscordCursor(None)
         self._guilds = GuildCache(DiscordBot(), {})
         self._session: GatewaySession | None = None
+        self._let_in = asyncio.Event()
+        self._client = DiscordClient(context.http, context.clock, api_url=config.api_url, token=config.token)
         """The session whose events are being processed; the cursor is made of it and its sequence numbers."""
         if config.upload_mb * MIB != LIMITS.files[SendAs.DOCUMENT].max_bytes:
             self.limits = limits_of(config.upload_mb * MIB)
