@@ -16,7 +16,8 @@ _MICROSECOND = timedelta(microseconds=1)
 def count_denied(tx: Tx, conversation: ConversationKey, reason: str) -> None:
     """Count a denied arrival; nothing else of it is stored."""
     tx.execute(
-        "INSERT INTO denied VALUES (?, ?, ?, 1) ON CONFLICT DO UPDATE SET times = times + 1",
+        "INSERT INTO denied (platform, account, reason, times) VALUES (?, ?, ?, 1) "
+        "ON CONFLICT (platform, account, reason) DO UPDATE SET times = denied.times + 1",
         (conversation.platform, conversation.account, reason),
     )
 
@@ -24,7 +25,8 @@ def count_denied(tx: Tx, conversation: ConversationKey, reason: str) -> None:
 def move_cursor(tx: Tx, platform: str, account: str, cursor: str) -> None:
     """Store the account's read cursor."""
     tx.execute(
-        "INSERT INTO cursors VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET cursor = excluded.cursor",
+        "INSERT INTO cursors (platform, account, cursor) VALUES (?, ?, ?) "
+        "ON CONFLICT (platform, account) DO UPDATE SET cursor = excluded.cursor",
         (platform, account, cursor),
     )
 
@@ -49,7 +51,8 @@ def grant(
     secret = secrets.token_urlsafe(_SECRET_BYTES)
     expires = None if lifetime is None else now + lifetime // _MICROSECOND
     row = tx.execute(
-        "INSERT INTO grants VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING *",
+        "INSERT INTO grants (id, hash, kind, conversation, note, created, expires) VALUES (?, ?, ?, ?, ?, ?, ?) "
+        "RETURNING *",
         (
             secrets.token_hex(_ID_BYTES),
             keys.grant_hash(secret),

@@ -16,13 +16,14 @@ OWN = f"m.outcome = '{MessageOutcome.ANSWERED}' AND m.turn IS NULL"
 
 _TAKEN = """
 INSERT INTO arrivals (platform, account, taken) VALUES (?, ?, ?)
-ON CONFLICT (platform, account) DO UPDATE SET taken = taken + excluded.taken
+ON CONFLICT (platform, account) DO UPDATE SET taken = arrivals.taken + excluded.taken
 """
 # An account's counters are written at the end of its first transaction, so they may not exist yet.
 _WITHOUT_ROW = """
 INSERT INTO arrivals (platform, account, taken, duplicates, forgotten)
 SELECT platform, account, 0, ?1, ?2 FROM channels WHERE id = ?3
-ON CONFLICT (platform, account) DO UPDATE SET duplicates = duplicates + ?1, forgotten = forgotten + ?2
+ON CONFLICT (platform, account) DO UPDATE SET
+    duplicates = arrivals.duplicates + excluded.duplicates, forgotten = arrivals.forgotten + excluded.forgotten
 """
 _STORED = f"""
 INSERT INTO arrivals (platform, account, taken) SELECT platform, account, sum(times) FROM (
@@ -30,7 +31,7 @@ INSERT INTO arrivals (platform, account, taken) SELECT platform, account, sum(ti
     UNION ALL SELECT c.platform, c.account, count(*) FROM changes x JOIN channels c ON c.id = x.channel GROUP BY c.id
     UNION ALL SELECT c.platform, c.account, count(*) FROM messages m JOIN channels c ON c.id = m.channel
         WHERE NOT ({OWN}) GROUP BY c.id
-) GROUP BY platform, account
+) x GROUP BY platform, account
 """
 
 

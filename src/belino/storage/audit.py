@@ -147,10 +147,8 @@ def with_files(rows: Audit, blobs: Path, compared: Iterable[Compared]) -> Audit:
 
 def _arrivals(tx: Tx) -> Iterator[Balance]:
     """One balance per account: its counter, and the outcomes of its arrivals."""
-    counters = {
-        (row["platform"], row["account"]): row
-        for row in tx.execute("SELECT * FROM arrivals ORDER BY platform, account")
-    }
+    rows = {(row["platform"], row["account"]): row for row in tx.execute("SELECT * FROM arrivals")}
+    counters = {account: rows[account] for account in sorted(rows)}
     found: dict[tuple[str, str], dict[str, int]] = {key: _none_of(MessageOutcome) for key in counters}
     for platform, account, outcome, times in _ended(tx):
         counted = found.setdefault((platform, account), _none_of(MessageOutcome))
@@ -197,7 +195,7 @@ def _balance(tx: Tx, name: str, taken: str, by_outcome: str, closed: Iterable[st
 
 def _broken(tx: Tx) -> Iterator[Discrepancy]:
     for rule in RULES:
-        subjects = [str(row[0]) for row in tx.execute(rule.query)]
+        subjects = tuple(rule.find(tx))
         if subjects:
             yield _told(rule, subjects)
 

@@ -1,25 +1,42 @@
 """Audit rules: invariants of a store, each as a query for the rows that break it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+
+import orjson
 
 from belino.domain.outcome import MediaOutcome, MessageOutcome, TurnState
 from belino.domain.reply import ParcelState
 from belino.storage.arrivals import OWN
+from belino.storage.database import Tx
+from belino.storage.dialect import marks
 from belino.storage.messages import OUTCOMES
 from belino.storage.outbox import UNASKED
 from belino.storage.readings import RENDITION
 
 
+def _nothing(_: Tx) -> Iterable[str]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule, and the query whose first column names each row that breaks it."""
+    """A rule, and how to find the rows that break it."""
 
     kind: str
     says: str
     cure: str
-    query: str = ""
-    """Empty for a rule about files."""
+    find: Callable[[Tx], Iterable[str]] = _nothing
+    """A name for each such row; none for a rule about files."""
+
+
+def _rows(name: str, query: str) -> Callable[[Tx], Iterator[str]]:
+    """The rows of a query, each named by its columns in a format string."""
+
+    def find(tx: Tx) -> Iterator[str]:
+        return (name.format(*row) for row in tx.execute(query))
+
+    return find
 
 
 def _set(values: Iterable[str]) -> str:
@@ -40,45 +57,86 @@ _WELL = _set((MediaOutcome.REFERENCED, MediaOutcome.HELD))
 _RESTING = _set((ParcelState.UNCERTAIN, ParcelState.HELD, ParcelState.DEAD))
 _LEAVING = _set((ParcelState.READY, ParcelState.SENDING))
 
-_MESSAGE = "SELECT printf('message %016x', m.id) FROM messages m"
-_TURN = "SELECT printf('turn %d (message %016x)', t.id, t.message) FROM turns t"
-_PARCEL = "SELECT 'parcel ' || p.key FROM parcels p"
-_REF = "SELECT 'ref ' || r.id FROM refs r"
+_MESSAGE = "SELECT m.id FROM messages m"
+
+
+def _messages(condition: str) -> Callable[[Tx], Iterator[str]]:
+    return _rows("message {:016x}", f"{_MESSAGE} {condition}")
+
+
+def _turns(condition: str) -> Callable[[Tx], Iterator[str]]:
+    return _rows("turn {} (message {:016x})", f"SELECT t.id, t.message FROM turns t {condition}")
+
+
+def _parcels(condition: str) -> Callable[[Tx], Iterator[str]]:
+    return _rows("parcel {}", f"SELECT p.key FROM parcels p {condition}")
+
+
+def _refs(condition: str) -> Callable[[Tx], Iterator[str]]:
+    return _rows("ref {}", f"SELECT r.id FROM refs r {condition}")
+
+
+def _sent_twice(tx: Tx) -> Iterator[str]:
+    """The parcels that share a receipt, together."""
+    sent = (
+        f"FROM parcels WHERE state = '{ParcelState.SENT}' AND kind <> 'edit' AND turn IS NOT NULL "
+        "AND message_id IS NOT NULL"
+    )
+    shared = tx.execute(f"SELECT channel, message_id {sent} GROUP BY channel, message_id HAVING count(*) > 1")
+    for receipt in shared.fetchall():
+        rows = tx.execute(f"SELECT key {sent} AND channel = ? AND message_id = ? ORDER BY id", tuple(receipt))
+        yield ", ".join(f"parcel {row['key']}" for row in rows)
+
+
+def _without_bytes(tx: Tx) -> Iterator[str]:
+    parcels = tx.execute(f"SELECT key, files FROM parcels WHERE files IS NOT NULL AND state IN {_LEAVING}")
+    for row in parcels.fetchall():
+        hashes = {file[0] for file in orjson.loads(row["files"])}
+        query = f"SELECT count(*) FROM blobs WHERE sha256 IN ({marks(hashes)})"
+        if tx.execute(query, tuple(hashes)).fetchone()[0] < len(hashes):
+            yield f"parcel {row['key']}"
+
 
 _MESSAGES = (
     Rule(
         kind="message outcome unknown",
         says="messages have an outcome that no stored message can have",
         cure=_UNEXPECTED,
-        query=f"{_MESSAGE} WHERE m.outcome NOT IN {_STORED}",
+        find=_messages(f"WHERE m.outcome NOT IN {_STORED}"),
     ),
     Rule(
         kind="message without turn",
         says="messages wait for an answer and have no turn that will give it",
         cure=_UNEXPECTED,
-        query=f"{_MESSAGE} WHERE m.turn IS NULL AND m.outcome IN {_BY_A_TURN} "
-        f"UNION ALL {_MESSAGE} WHERE m.turn IS NOT NULL AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = m.turn)",
+        find=_messages(
+            f"WHERE m.turn IS NULL AND m.outcome IN {_BY_A_TURN} "
+            f"UNION ALL {_MESSAGE} WHERE m.turn IS NOT NULL AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = m.turn)"
+        ),
     ),
     Rule(
         kind="message and turn disagree",
         says="messages and the turns they name disagree about what is answered",
         cure=_UNEXPECTED,
-        query=f"{_MESSAGE} JOIN turns t ON t.id = m.turn WHERE m.outcome NOT IN {_ASKING} "
-        "OR m.conversation <> t.conversation OR (m.album IS NULL AND m.id <> t.message)",
+        find=_messages(
+            f"JOIN turns t ON t.id = m.turn WHERE m.outcome NOT IN {_ASKING} "
+            "OR m.conversation <> t.conversation OR (m.album IS NULL AND m.id <> t.message)"
+        ),
     ),
     Rule(
         kind="message without reason",
         says="messages are unsupported and no reason is stored",
         cure=_UNEXPECTED,
-        query=f"{_MESSAGE} WHERE m.outcome = '{MessageOutcome.UNSUPPORTED}' AND m.reason = ''",
+        find=_messages(f"WHERE m.outcome = '{MessageOutcome.UNSUPPORTED}' AND m.reason = ''"),
     ),
     Rule(
         kind="message misplaced",
         says="messages belong to no channel or conversation that is stored, or have no trace",
         cure=_UNEXPECTED,
-        query=f"{_MESSAGE} WHERE m.id >> 40 <> m.channel OR m.trace = '' "
-        "OR NOT EXISTS (SELECT 1 FROM channels c WHERE c.id = m.channel) "
-        "OR NOT EXISTS (SELECT 1 FROM conversations v WHERE v.id = m.conversation AND v.channel = m.channel)",
+        find=_messages(
+            "WHERE m.id >> 40 <> m.channel OR m.trace = '' "
+            "OR NOT EXISTS (SELECT 1 FROM channels c WHERE c.id = m.channel) "
+            "OR NOT EXISTS (SELECT 1 FROM conversations v WHERE v.id = m.conversation AND v.channel = m.channel)"
+        ),
     ),
 )
 _TURNS = (
@@ -86,47 +144,57 @@ _TURNS = (
         kind="turn state unknown",
         says="turns have a state that does not exist",
         cure=_UNEXPECTED,
-        query=f"{_TURN} WHERE t.state NOT IN {_set(TurnState)}",
+        find=_turns(f"WHERE t.state NOT IN {_set(TurnState)}"),
     ),
     Rule(
         kind="turn without message",
         says="turns answer no message that is stored",
         cure=_UNEXPECTED,
-        query=f"{_TURN} WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = t.message AND m.turn = t.id) "
-        "AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.turn = t.id AND m.album IS NOT NULL AND m.turn IS NOT NULL)",
+        find=_turns(
+            "WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = t.message AND m.turn = t.id) "
+            "AND NOT EXISTS (SELECT 1 FROM messages m "
+            "WHERE m.turn = t.id AND m.album IS NOT NULL AND m.turn IS NOT NULL)"
+        ),
     ),
     Rule(
         kind="turn number repeated",
         says="turn numbers are used more than once in a conversation",
         cure=_UNEXPECTED,
-        query="SELECT printf('conversation %d, turn number %d', conversation, number) FROM turns "
-        "GROUP BY conversation, number HAVING count(*) > 1",
+        find=_rows(
+            "conversation {}, turn number {}",
+            "SELECT conversation, number FROM turns GROUP BY conversation, number HAVING count(*) > 1",
+        ),
     ),
     Rule(
         kind="turns at once",
         says="conversations have more than one running turn",
         cure=_UNEXPECTED,
-        query=f"SELECT printf('conversation %d', conversation) FROM turns WHERE state = '{TurnState.RUNNING}' "
-        "GROUP BY conversation HAVING count(*) > 1",
+        find=_rows(
+            "conversation {}",
+            f"SELECT conversation FROM turns WHERE state = '{TurnState.RUNNING}' "
+            "GROUP BY conversation HAVING count(*) > 1",
+        ),
     ),
     Rule(
         kind="turn without reason",
         says="turns failed or were aborted and no reason is stored",
         cure=_UNEXPECTED,
-        query=f"{_TURN} WHERE t.state IN {_set((TurnState.FAILED, TurnState.ABORTED))} AND t.reason = ''",
+        find=_turns(f"WHERE t.state IN {_set((TurnState.FAILED, TurnState.ABORTED))} AND t.reason = ''"),
     ),
     Rule(
         kind="turn without end",
         says="turns ended and no time of it is stored",
         cure=_UNEXPECTED,
-        query=f"{_TURN} WHERE t.state IN {_ENDS} AND t.ended IS NULL",
+        find=_turns(f"WHERE t.state IN {_ENDS} AND t.ended IS NULL"),
     ),
     Rule(
         kind="answer without parcel",
         says="turns were answered, and there is neither a parcel nor a reason why none was needed",
         cure=_UNEXPECTED,
-        query=f"{_TURN} WHERE t.state = '{TurnState.ANSWERED}' AND t.reason = '' "
-        "AND NOT EXISTS (SELECT 1 FROM parcels p WHERE p.turn = t.id)",
+        find=_turns(
+            f"WHERE t.state = '{TurnState.ANSWERED}' AND t.reason = '' "
+            "AND NOT EXISTS (SELECT 1 FROM parcels p WHERE p.turn = t.id)"
+        ),
     ),
 )
 _PARCELS = (
@@ -134,53 +202,53 @@ _PARCELS = (
         kind="parcel state unknown",
         says="parcels have a state that does not exist",
         cure=_UNEXPECTED,
-        query=f"{_PARCEL} WHERE p.state NOT IN {_set(ParcelState)}",
+        find=_parcels(f"WHERE p.state NOT IN {_set(ParcelState)}"),
     ),
     Rule(
         kind="parcel without turn",
         says="parcels answer a turn, or belong to a conversation, that is not stored",
         cure=_UNEXPECTED,
-        query=f"{_PARCEL} WHERE (p.turn <> {UNASKED} AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = p.turn)) "
-        "OR NOT EXISTS (SELECT 1 FROM conversations v WHERE v.id = p.conversation AND v.channel = p.channel)",
+        find=_parcels(
+            f"WHERE (p.turn <> {UNASKED} AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = p.turn)) "
+            "OR NOT EXISTS (SELECT 1 FROM conversations v WHERE v.id = p.conversation AND v.channel = p.channel)"
+        ),
     ),
     Rule(
         kind="parcel without reason",
         says="parcels rest without being sent and no reason is stored",
         cure="`belino outbox retry` sends them, `belino outbox drop` gives them up.",
-        query=f"{_PARCEL} WHERE p.state IN {_RESTING} AND p.reason = ''",
+        find=_parcels(f"WHERE p.state IN {_RESTING} AND p.reason = ''"),
     ),
     Rule(
         kind="parcel without receipt",
         says="parcels are sent and no receipt is stored",
         cure=_UNEXPECTED,
-        query=f"{_PARCEL} WHERE p.state = '{ParcelState.SENT}' AND p.message_id IS NULL",
+        find=_parcels(f"WHERE p.state = '{ParcelState.SENT}' AND p.message_id IS NULL"),
     ),
     # Messages age in the order of their seq. One stored after the first that never aged must still exist.
     Rule(
         kind="parcel without message",
         says="parcels are sent and their message is not stored",
         cure=_UNEXPECTED,
-        query=f"{_PARCEL} JOIN channels c ON c.id = p.channel WHERE p.state = '{ParcelState.SENT}' "
-        "AND p.turn IS NOT NULL AND p.message_id IS NOT NULL "
-        "AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.channel = p.channel AND m.platform_id = p.message_id) "
-        "AND (c.aged_seq = 0 OR p.changed >= (SELECT m.received FROM messages m "
-        "WHERE m.id > (p.channel << 40) + c.aged_seq AND m.id < p.channel + 1 << 40 ORDER BY m.id LIMIT 1))",
+        find=_parcels(
+            f"JOIN channels c ON c.id = p.channel WHERE p.state = '{ParcelState.SENT}' "
+            "AND p.turn IS NOT NULL AND p.message_id IS NOT NULL "
+            "AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.channel = p.channel AND m.platform_id = p.message_id) "
+            "AND (c.aged_seq = 0 OR p.changed >= (SELECT m.received FROM messages m "
+            "WHERE m.id > (p.channel << 40) + c.aged_seq AND m.id < p.channel + 1 << 40 ORDER BY m.id LIMIT 1))"
+        ),
     ),
     Rule(
         kind="message sent twice",
         says="several parcels have the receipt of the same message",
         cure=_UNEXPECTED,
-        query="SELECT group_concat('parcel ' || key, ', ') FROM parcels "
-        f"WHERE state = '{ParcelState.SENT}' AND kind <> 'edit' AND turn IS NOT NULL AND message_id IS NOT NULL "
-        "GROUP BY channel, message_id HAVING count(*) > 1",
+        find=_sent_twice,
     ),
     Rule(
         kind="parcel without bytes",
         says="parcels are still to be sent and the bytes of their files are not stored",
         cure="`belino outbox drop` gives them up; `belino restore` brings the bytes from a backup.",
-        query=f"SELECT DISTINCT 'parcel ' || p.key FROM parcels p, json_each(CAST(p.files AS TEXT)) f "
-        f"WHERE p.state IN {_LEAVING} "
-        "AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.sha256 = json_extract(f.value, '$[0]'))",
+        find=_without_bytes,
     ),
 )
 _REFS = (
@@ -188,35 +256,40 @@ _REFS = (
         kind="attachment outcome unknown",
         says="attachments have an outcome that does not exist",
         cure=_UNEXPECTED,
-        query=f"{_REF} WHERE r.outcome NOT IN {_set(MediaOutcome)}",
+        find=_refs(f"WHERE r.outcome NOT IN {_set(MediaOutcome)}"),
     ),
     Rule(
         kind="attachment without reason",
         says="attachments could not be had and no reason is stored",
         cure=_REFETCH,
-        query=f"{_REF} WHERE r.outcome NOT IN {_WELL} AND r.reason = ''",
+        find=_refs(f"WHERE r.outcome NOT IN {_WELL} AND r.reason = ''"),
     ),
     Rule(
         kind="attachment without bytes",
         says="attachments are held and their bytes are not stored, or not kept for them",
         cure=_REFETCH,
-        query=f"{_REF} WHERE r.outcome = '{MediaOutcome.HELD}' AND NOT EXISTS (SELECT 1 FROM blobs b "
-        "JOIN blob_uses u ON u.sha256 = b.sha256 AND u.owner = 'ref:' || r.id WHERE b.sha256 = r.sha256)",
+        find=_refs(
+            f"WHERE r.outcome = '{MediaOutcome.HELD}' AND NOT EXISTS (SELECT 1 FROM blobs b "
+            "JOIN blob_uses u ON u.sha256 = b.sha256 AND u.owner = 'ref:' || r.id WHERE b.sha256 = r.sha256)"
+        ),
     ),
     Rule(
         kind="attachment without message",
         says="attachments belong to no message that is stored",
         cure=_UNEXPECTED,
-        query=f"{_REF} WHERE NOT EXISTS (SELECT 1 FROM message_refs l JOIN messages m ON m.id = l.message "
-        "WHERE l.ref = r.seq)",
+        find=_refs(
+            "WHERE NOT EXISTS (SELECT 1 FROM message_refs l JOIN messages m ON m.id = l.message WHERE l.ref = r.seq)"
+        ),
     ),
     Rule(
         kind="message without attachment",
         says="messages name attachments that are not stored, or attachments name messages that are not",
         cure=_UNEXPECTED,
-        query="SELECT printf('message %016x, attachment %d', l.message, l.ref) FROM message_refs l "
-        "WHERE NOT EXISTS (SELECT 1 FROM refs r WHERE r.seq = l.ref) "
-        "OR NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = l.message)",
+        find=_rows(
+            "message {:016x}, attachment {}",
+            "SELECT l.message, l.ref FROM message_refs l WHERE NOT EXISTS (SELECT 1 FROM refs r WHERE r.seq = l.ref) "
+            "OR NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = l.message)",
+        ),
     ),
 )
 _BLOBS = (
@@ -224,24 +297,30 @@ _BLOBS = (
         kind="blob row missing",
         says="bytes are in use and have no row",
         cure=_DISK,
-        query="SELECT 'blob ' || u.sha256 || ' of ' || u.owner FROM blob_uses u WHERE u.owner NOT LIKE 'parcel:%' "
-        "AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.sha256 = u.sha256) "
-        "UNION ALL SELECT 'blob ' || l.sha256 || ' of upload ' || l.id FROM uploads l WHERE l.sha256 IS NOT NULL "
-        "AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.sha256 = l.sha256) "
-        "UNION ALL SELECT 'blob ' || d.blob || ' of rendition ' || d.name FROM renditions d "
-        "WHERE NOT EXISTS (SELECT 1 FROM blobs b WHERE b.sha256 = d.blob)",
+        find=_rows(
+            "blob {} of {}",
+            "SELECT u.sha256, u.owner FROM blob_uses u WHERE substr(u.owner, 1, 7) <> 'parcel:' "
+            "AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.sha256 = u.sha256) "
+            "UNION ALL SELECT l.sha256, 'upload ' || l.id FROM uploads l WHERE l.sha256 IS NOT NULL "
+            "AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.sha256 = l.sha256) "
+            "UNION ALL SELECT d.blob, 'rendition ' || d.name FROM renditions d "
+            "WHERE NOT EXISTS (SELECT 1 FROM blobs b WHERE b.sha256 = d.blob)",
+        ),
     ),
     Rule(
         kind="blob without owner",
         says="bytes are kept for something that is not stored, and would never be deleted",
         cure=_UNEXPECTED,
-        query="SELECT 'blob ' || u.sha256 || ' of ' || u.owner FROM blob_uses u WHERE NOT EXISTS ("
-        "SELECT 1 FROM refs r WHERE u.owner LIKE 'ref:%' AND r.id = substr(u.owner, 5) "
-        "UNION ALL SELECT 1 FROM uploads l WHERE u.owner LIKE 'upload:%' AND l.id = substr(u.owner, 8) "
-        "UNION ALL SELECT 1 FROM parcels p WHERE u.owner LIKE 'parcel:%' AND p.key = substr(u.owner, 8) "
-        f"UNION ALL SELECT 1 FROM renditions d WHERE u.owner LIKE '{RENDITION}%' "
-        f"AND u.owner = '{RENDITION}' || d.sha256 || ':' || d.name "
-        f"AND d.sha256 = substr(u.owner, {len(RENDITION) + 1}, 64))",
+        # The first condition on each owner finds it by its index, the second proves its kind.
+        find=_rows(
+            "blob {} of {}",
+            "SELECT u.sha256, u.owner FROM blob_uses u WHERE NOT EXISTS ("
+            "SELECT 1 FROM refs r WHERE r.id = substr(u.owner, 5) AND u.owner = 'ref:' || r.id "
+            "UNION ALL SELECT 1 FROM uploads l WHERE l.id = substr(u.owner, 8) AND u.owner = 'upload:' || l.id "
+            "UNION ALL SELECT 1 FROM parcels p WHERE p.key = substr(u.owner, 8) AND u.owner = 'parcel:' || p.key "
+            f"UNION ALL SELECT 1 FROM renditions d WHERE d.sha256 = substr(u.owner, {len(RENDITION) + 1}, 64) "
+            f"AND u.owner = '{RENDITION}' || d.sha256 || ':' || d.name)",
+        ),
     ),
 )
 _ARRIVALS = (
@@ -249,13 +328,13 @@ _ARRIVALS = (
         kind="denial without reason",
         says="arrivals were denied and no reason is stored",
         cure=_UNEXPECTED,
-        query="SELECT 'account ' || platform || ':' || account FROM denied WHERE reason = ''",
+        find=_rows("account {}:{}", "SELECT platform, account FROM denied WHERE reason = ''"),
     ),
     Rule(
         kind="answer not ours",
         says="messages count as sent by an agent of ours and their author is none",
         cure=_UNEXPECTED,
-        query=f"{_MESSAGE} WHERE {OWN} AND m.author_marks & 2 = 0",
+        find=_messages(f"WHERE {OWN} AND m.author_marks & 2 = 0"),
     ),
 )
 

@@ -257,9 +257,16 @@ class Partial:
 def insert_blob(tx: Tx, sha256: str, mime: str, size: int, now: int, *, declared: bool = False) -> None:
     """Insert the row of a stored blob. A declared type does not replace a detected one."""
     tx.execute(
-        "INSERT INTO blobs VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET kept = excluded.kept, "
-        "mime = iif(?, mime, excluded.mime)",
-        (sha256, mime, size, now, declared),
+        "INSERT INTO blobs (sha256, mime, size, kept) VALUES (?, ?, ?, ?) ON CONFLICT (sha256) DO UPDATE "
+        "SET kept = excluded.kept, mime = CASE WHEN ? = 1 THEN blobs.mime ELSE excluded.mime END",
+        (sha256, mime, size, now, int(declared)),
+    )
+
+
+def use_blob(tx: Tx, sha256: str, owner: str) -> None:
+    """Record that an owner uses a blob, once."""
+    tx.execute(
+        "INSERT INTO blob_uses (sha256, owner) VALUES (?, ?) ON CONFLICT (sha256, owner) DO NOTHING", (sha256, owner)
     )
 
 

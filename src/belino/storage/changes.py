@@ -15,6 +15,7 @@ from belino.domain.ports import Taken
 from belino.domain.reply import ParcelState
 from belino.storage.arrivals import ArrivalTally, count_duplicate
 from belino.storage.database import TableRow, Tx, to_micros
+from belino.storage.dialect import by_index
 from belino.storage.encryption import Keys
 from belino.storage.messages import MessageRow
 from belino.storage.refs import OWN, RefOwner, author_of, refs_of_messages, replace_refs, with_ids, withdraw_refs
@@ -22,6 +23,14 @@ from belino.storage.row_ids import SEQ_BITS, Channel, RowIds
 
 Change = Edit | Deletion | Reaction | DeliveryStatus
 APPLIED, KEPT, REFUSED, SAME = "applied", "kept", "refused", "same as before"
+
+_INSERT = """
+INSERT INTO changes (channel, kind, platform_id, message_id, author_id, sent, received, text, refs, outcome, number)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, (SELECT max(number) + 1 FROM (
+    SELECT max(number) AS number FROM changes WHERE channel = ?1 AND number IS NOT NULL
+    UNION ALL SELECT aged_change FROM channels WHERE id = ?1) x))
+ON CONFLICT (channel, kind, platform_id) DO NOTHING
+"""
 
 
 def take_change(tx: Tx, keys: Keys, change: Change, now: int) -> Taken:
@@ -62,9 +71,9 @@ def apply_changes(tx: Tx, keys: Keys, number: int, message_id: str, now: int) ->
     """Apply the stored changes of a message, oldest first."""
     channel = number >> SEQ_BITS
     kept = tx.execute(
-        # Without the index name, SQLite would scan all changes of the channel for every arrival.
-        "SELECT * FROM changes INDEXED BY changes_of_message "
-        "WHERE channel = ? AND message_id = ? AND outcome = 'kept' ORDER BY sent, number",
+        # Without the index, SQLite would scan all changes of the channel for every arrival.
+        f"SELECT * FROM changes{by_index('changes_of_message')} "
+        "WHERE channel = ? AND message_id = ? AND outcome = 'kept' ORDER BY sent, coalesce(number, 0)",
         (channel, message_id),
     ).fetchall()
     for change in kept:
@@ -101,9 +110,7 @@ def _keep(tx: Tx, keys: Keys, channel: Channel, change: Change, refs: tuple[Medi
     elif isinstance(change, Reaction):
         outcome = APPLIED
     kept = tx.execute(
-        "INSERT INTO changes SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
-        "max((SELECT coalesce(max(number), 0) FROM changes WHERE channel = ?1 AND number IS NOT NULL), "
-        "(SELECT aged_change FROM channels WHERE id = ?1)) + 1 WHERE true ON CONFLICT DO NOTHING",
+        _INSERT,
         (
             channel.id,
             change.kind,
@@ -164,8 +171,9 @@ def _delete(tx: Tx, message: TableRow, at: int, now: int) -> str:
 
 def _react(tx: Tx, channel: int, reaction: Reaction) -> None:
     tx.execute(
-        "INSERT INTO reactions VALUES (?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT DO UPDATE SET added = excluded.added, at = excluded.at WHERE excluded.at >= at",
+        "INSERT INTO reactions (channel, message_id, emoji, author_id, added, at) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (channel, message_id, emoji, author_id) DO UPDATE SET added = excluded.added, at = excluded.at "
+        "WHERE excluded.at >= reactions.at",
         (
             channel,
             reaction.message_id,

@@ -40,13 +40,13 @@ def meanwhile(
 def _arrived(tx: Tx, place: ConversationRow, since: int, until: int) -> Sequence[int]:
     between = _between(place, since, until)
     rows = tx.execute(
-        f"SELECT m.sent, m.id FROM messages m INDEXED BY messages_of_conversation LEFT JOIN turns t ON t.id = m.turn "
+        "SELECT m.sent, m.id FROM messages m LEFT JOIN turns t ON t.id = m.turn "
         f"WHERE m.conversation = ? AND m.id > ? AND m.id <= ? AND m.outcome <> 'recalled' AND {_UNTOLD}",
         (place.conversation, *between),
     )
     # Imported history has late numbers: the time it was sent shows whether the session missed it.
     recalled = tx.execute(
-        "SELECT m.sent, m.id FROM messages m INDEXED BY messages_in_time LEFT JOIN turns t ON t.id = m.turn "
+        "SELECT m.sent, m.id FROM messages m LEFT JOIN turns t ON t.id = m.turn "
         "WHERE m.conversation = ? AND m.sent > (SELECT sent FROM messages WHERE id = ?) "
         f"AND m.sent <= (SELECT sent FROM messages WHERE id = ?) AND m.outcome = 'recalled' AND {_UNTOLD}",
         (place.conversation, *between),
@@ -79,7 +79,7 @@ def _changed(
 ) -> tuple[tuple[StoredMessage, Happening], ...]:
     """Each message once per kind of change, in its current form; a deleted one only as deleted."""
     rows = tx.execute(
-        "SELECT c.kind, m.id, m.deleted FROM changes c INDEXED BY changes_in_order "
+        "SELECT c.kind, m.id, m.deleted FROM changes c "
         "JOIN messages m ON m.channel = c.channel AND m.platform_id = c.message_id "
         "WHERE c.channel = ? AND c.number > ? AND c.outcome = 'applied' AND c.kind <> 'delivery' AND m.id <= ? "
         "AND (m.conversation = ? OR m.platform_id = ?) ORDER BY c.number",

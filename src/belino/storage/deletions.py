@@ -20,7 +20,11 @@ def is_gone(tx: Tx, ref_id: str) -> bool:
 
 def note_gone(tx: Tx, ref_id: str, channel: int, now: int) -> None:
     """Record that a ref was withdrawn: later uses of its id get this answer, and no quote restores it."""
-    tx.execute("INSERT OR REPLACE INTO refs_gone VALUES (?, ?, ?, 1)", (ref_id, channel, now))
+    tx.execute(
+        "INSERT INTO refs_gone (id, channel, at, has_copies) VALUES (?, ?, ?, 1) ON CONFLICT (id) DO UPDATE "
+        "SET channel = excluded.channel, at = excluded.at, has_copies = 1",
+        (ref_id, channel, now),
+    )
 
 
 def gone_since(tx: Tx, channel: ConversationKey, ref_id: str) -> datetime | None:
@@ -78,7 +82,8 @@ def note_deletion(tx: Tx, sha256s: Iterable[str], now: int) -> None:
     are kept.
     """
     tx.many(
-        "INSERT INTO blobs_forsaken VALUES (?1, ?2) ON CONFLICT DO UPDATE SET since = ?2",
+        "INSERT INTO blobs_forsaken (sha256, since) VALUES (?, ?) "
+        "ON CONFLICT (sha256) DO UPDATE SET since = excluded.since",
         [(sha256, now) for sha256 in sha256s],
     )
 

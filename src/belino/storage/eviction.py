@@ -5,6 +5,7 @@ from collections.abc import Container, Iterator, Sequence
 from belino.domain.outcome import MediaOutcome
 from belino.storage.database import TableRow, Tx
 from belino.storage.deletions import forsake, note_deletion
+from belino.storage.dialect import marks
 from belino.storage.readings import RENDITION
 
 EVICTED = "its bytes made room for others; asked for again, they are fetched again"
@@ -20,7 +21,6 @@ _AGEING = tuple(
         MediaOutcome.FAILED,
     )
 )
-_AGEING_MARKS = ", ".join("?" * len(_AGEING))
 
 
 def bytes_held(tx: Tx) -> int:
@@ -60,7 +60,7 @@ def aged_refs(tx: Tx, before: int, after: int, limit: int) -> Sequence[TableRow]
     """Refs stored before a time that have not ended, in order, after a number."""
     return tx.execute(
         "SELECT seq, id, sha256 FROM refs WHERE seq > ? AND stored < ? "
-        f"AND outcome IN ({_AGEING_MARKS}) ORDER BY seq LIMIT ?",
+        f"AND outcome IN ({marks(_AGEING)}) ORDER BY seq LIMIT ?",
         (after, before, *_AGEING, limit),
     ).fetchall()
 
@@ -87,8 +87,8 @@ def lose(tx: Tx, names: Sequence[str], now: int) -> tuple[str, ...]:
     for name in names:
         for owner in _owners(tx, name):
             tx.execute(
-                "UPDATE refs SET outcome = iif(fetched IS NULL, ?, ?), reason = iif(fetched IS NULL, ?, ?), ended = ? "
-                "WHERE id = ?",
+                "UPDATE refs SET outcome = CASE WHEN fetched IS NULL THEN ? ELSE ? END, "
+                "reason = CASE WHEN fetched IS NULL THEN ? ELSE ? END, ended = ? WHERE id = ?",
                 (
                     MediaOutcome.NOT_FOUND,
                     MediaOutcome.REFERENCED,
@@ -99,7 +99,7 @@ def lose(tx: Tx, names: Sequence[str], now: int) -> tuple[str, ...]:
                 ),
             )
         tx.execute("DELETE FROM renditions WHERE blob = ?", (name,))
-        tx.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner NOT LIKE 'parcel:%'", (name,))
+        tx.execute("DELETE FROM blob_uses WHERE sha256 = ? AND substr(owner, 1, 7) <> 'parcel:'", (name,))
         gone += [name] * tx.execute("DELETE FROM blobs WHERE sha256 = ?", (name,)).rowcount
     return tuple(gone)
 

@@ -17,7 +17,7 @@ def note_fetched(tx: Tx, channel: ConversationKey, size: int, now: datetime) -> 
 
 def count_bytes(tx: Tx, channel: int, size: int, now: int) -> None:
     """Count bytes toward a channel's daily limit, and delete counts that no limit needs."""
-    tx.execute("INSERT INTO fetches VALUES (?, ?, ?)", (channel, now, size))
+    tx.execute("INSERT INTO fetches (channel, at, bytes) VALUES (?, ?, ?)", (channel, now, size))
     tx.execute("DELETE FROM fetches WHERE channel = ? AND at < ?", (channel, now - KEPT // timedelta(microseconds=1)))
 
 

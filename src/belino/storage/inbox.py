@@ -38,6 +38,12 @@ INSERT INTO turns (id, channel, conversation, number, message, author_id, album,
     created, ready, input_tokens, output_tokens)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'waiting', '', 0, ?, ?, 0, 0)
 """
+# At the new time, but not later than an album's whole wait or the time that is set already.
+_AWAIT_ALBUM = """
+UPDATE turns SET ready = CASE
+    WHEN ?1 <= ready OR ?1 <= created + ?2 THEN ?1 WHEN ready > created + ?2 THEN ready ELSE created + ?2 END
+WHERE id = ?3
+"""
 _ENDS = (TurnState.ANSWERED, TurnState.FAILED, TurnState.ABORTED)
 
 
@@ -91,7 +97,7 @@ def _take_message(tx: Tx, keys: Keys, message: Message, verdict: Verdict, when: 
     place.channel.seq += 1
     if joined is not None:
         latest = (when.ready, when.album_wait, joined)
-        tx.execute("UPDATE turns SET ready = min(?, max(created + ?, ready)) WHERE id = ?", latest)
+        tx.execute(_AWAIT_ALBUM, latest)
     elif turn is not None:
         _insert_turn(tx, place, row, when.ready)
     if refs or message.quote is not None or message.forward is not None:
@@ -202,8 +208,8 @@ def _waiting_album(tx: Tx, place: Conversation, message: Message, when: When) ->
     restart it may wait past `album_wait`, for items that could not come before.
     """
     row = tx.execute(
-        "SELECT id FROM turns WHERE state = 'waiting' AND conversation = ? AND album = ? AND author_id = ? "
-        "AND max(created + ?, ready) >= ? ORDER BY id DESC LIMIT 1",
+        "SELECT id FROM turns WHERE state = 'waiting' AND conversation = ?1 AND album = ?2 AND author_id = ?3 "
+        "AND (created + ?4 >= ?5 OR ready >= ?5) ORDER BY id DESC LIMIT 1",
         (place.id, message.album, message.author.id, when.album_wait, when.now),
     ).fetchone()
     return None if row is None else int(row["id"])

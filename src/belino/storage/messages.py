@@ -13,6 +13,7 @@ from belino.domain.stored import StoredMessage
 from belino.domain.turn import Usage
 from belino.storage.arrivals import count_forgotten
 from belino.storage.database import TableRow, Tx, from_micros, maybe_from_micros
+from belino.storage.dialect import marks
 from belino.storage.encryption import Keys
 from belino.storage.refs import FORWARDED, OWN, QUOTED, make_author, refs_of_messages
 from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, SEQ_MASK, find_channel, find_place, key_of
@@ -154,7 +155,7 @@ def messages(tx: Tx, keys: Keys, channel: ConversationKey, ids: Sequence[str]) -
     if number is None or not ids:
         return ()
     rows = tx.execute(
-        f"{SELECT} WHERE m.channel = ? AND m.platform_id IN ({','.join('?' * len(ids))}) ORDER BY m.id",
+        f"{SELECT} WHERE m.channel = ? AND m.platform_id IN ({marks(ids)}) ORDER BY m.id",
         (number, *ids),
     ).fetchall()
     return load(tx, keys, rows)
@@ -165,7 +166,7 @@ def find_messages(tx: Tx, keys: Keys, name: str) -> tuple[StoredMessage, ...]:
     begun = _number_of_trace(name)
     rows = tx.execute(
         f"{SELECT} WHERE m.id = ? AND m.trace = ? UNION ALL {SELECT} WHERE m.id IN "
-        "(SELECT x.id FROM channels k CROSS JOIN messages x ON x.channel = k.id AND x.platform_id = ?) LIMIT ?",
+        "(SELECT x.id FROM channels k CROSS JOIN messages x WHERE x.channel = k.id AND x.platform_id = ?) LIMIT ?",
         (begun, name, name, NAMED_AT_MOST),
     ).fetchall()
     return load(tx, keys, rows)
@@ -173,7 +174,7 @@ def find_messages(tx: Tx, keys: Keys, name: str) -> tuple[StoredMessage, ...]:
 
 def by_number(tx: Tx, keys: Keys, numbers: Sequence[int]) -> tuple[StoredMessage, ...]:
     """Messages by row id, oldest first."""
-    rows = tx.execute(f"{SELECT} WHERE m.id IN ({','.join('?' * len(numbers))}) ORDER BY m.id", tuple(numbers))
+    rows = tx.execute(f"{SELECT} WHERE m.id IN ({marks(numbers)}) ORDER BY m.id", tuple(numbers))
     return load(tx, keys, rows.fetchall())
 
 
@@ -216,11 +217,11 @@ def _reactions(tx: Tx, rows: Sequence[TableRow]) -> Mapping[tuple[int, str], tup
     for channel in {row[_CHANNEL] for row in rows}:
         ids = [row[_NAME] for row in rows if row[_CHANNEL] == channel]
         counted = tx.execute(
-            "SELECT message_id, emoji, count(*) AS people FROM reactions WHERE channel = ? AND added = 1 "
-            f"AND message_id IN ({','.join('?' * len(ids))}) GROUP BY message_id, emoji ORDER BY min(at), emoji",
+            "SELECT min(at) AS first, emoji, message_id, count(*) AS people FROM reactions "
+            f"WHERE channel = ? AND added = 1 AND message_id IN ({marks(ids)}) GROUP BY message_id, emoji",
             (channel, *ids),
         )
-        for row in counted:
+        for row in sorted(counted, key=lambda row: (row["first"], row["emoji"])):
             place = (channel, row["message_id"])
             found[place] = (*found.get(place, ()), (row["emoji"], row["people"]))
     return found

@@ -14,6 +14,7 @@ from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.reply import DRAFT_OF, Doubt, OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
 from belino.domain.stored import ParcelFile, ParcelRecord, StoredMessage
 from belino.storage.arrivals import count_duplicate
+from belino.storage.blobs import use_blob
 from belino.storage.changes import apply_changes
 from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.encryption import Keys
@@ -74,7 +75,7 @@ def insert_parcels(tx: Tx, turn: TableRow | None, parcels: Sequence[Parcel], now
 def take_up_files(tx: Tx, key: str, files: Sequence[Sequence[object]]) -> None:
     """Keep the bytes of a parcel's files for as long as it may be sent."""
     for sha256, *_ in files:
-        tx.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (sha256, f"parcel:{key}"))
+        use_blob(tx, str(sha256), f"parcel:{key}")
 
 
 def lay_down_files(tx: Tx, key: str, files: Sequence[Sequence[object]]) -> None:
@@ -161,16 +162,17 @@ def parcels(
     unsent: bool,
 ) -> tuple[ParcelRecord, ...]:
     """The newest parcels, newest first."""
-    place = None if conversation is None else find_place(tx, conversation)
-    if conversation is not None and place is None:
-        return ()
-    number = None if place is None else place.conversation
-    rows = tx.execute(
-        f"{SELECT} WHERE (? IS NULL OR p.state = ?) AND (? IS NULL OR p.conversation = ?) "
-        "AND (NOT ? OR (p.state <> 'sent' AND p.dropped = 0)) ORDER BY p.id DESC LIMIT ?",
-        (state, state, number, number, unsent, limit),
-    )
-    return tuple(parcel_record(row) for row in rows)
+    terms, values = ["p.state <> 'sent' AND p.dropped = 0" if unsent else "true"], list[object]()
+    if state is not None:
+        terms.append("p.state = ?")
+        values.append(state)
+    if conversation is not None:
+        if (place := find_place(tx, conversation)) is None:
+            return ()
+        terms.append("p.conversation = ?")
+        values.append(place.conversation)
+    query = f"{SELECT} WHERE {' AND '.join(terms)} ORDER BY p.id DESC LIMIT ?"
+    return tuple(parcel_record(row) for row in tx.execute(query, (*values, limit)))
 
 
 def parcel(tx: Tx, key: str) -> ParcelRecord | None:

@@ -6,6 +6,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome, Stage, Step
 from belino.domain.stored import Story
 from belino.storage.database import TableRow, Tx, from_micros, to_micros
+from belino.storage.dialect import by_index, marks
 from belino.storage.encryption import Keys
 from belino.storage.messages import by_number
 from belino.storage.outbox import parcel_record, parcels_of_turn
@@ -77,7 +78,7 @@ def _arrival_steps(message: TableRow) -> Iterator[Step]:
 
 def _change_steps(tx: Tx, message: TableRow) -> Iterator[Step]:
     rows = tx.execute(
-        "SELECT * FROM changes INDEXED BY changes_of_message WHERE channel = ? AND message_id = ? "
+        f"SELECT * FROM changes{by_index('changes_of_message')} WHERE channel = ? AND message_id = ? "
         "AND kind <> 'delivery' ORDER BY received",
         (message["channel"], message["platform_id"]),
     )
@@ -129,8 +130,7 @@ def _parcel_steps(tx: Tx, parcels: Iterable[TableRow]) -> Iterator[Step]:
                 subject=row["key"],
             )
         news = tx.execute(
-            "SELECT * FROM changes INDEXED BY changes_of_message WHERE channel = ? AND message_id = ? "
-            "AND kind = 'delivery' ORDER BY received",
+            "SELECT * FROM changes WHERE channel = ? AND message_id = ? AND kind = 'delivery' ORDER BY received",
             (row["channel"], row["message_id"]),
         )
         for status in news:
@@ -142,7 +142,7 @@ def _parcel_steps(tx: Tx, parcels: Iterable[TableRow]) -> Iterator[Step]:
 
 def _noted(tx: Tx, traces: set[str]) -> Iterator[Step]:
     rows = tx.execute(
-        f"SELECT * FROM steps WHERE trace IN ({','.join('?' * len(traces))}) ORDER BY id",
+        f"SELECT * FROM steps WHERE trace IN ({marks(traces)}) ORDER BY id",
         tuple(traces),
     )
     for row in rows:

@@ -27,7 +27,8 @@ def ask(tx: Tx, keys: Keys, sender: Author, parcel: Parcel, code: str, now: int)
     if len(waiting) >= WAITING_AT_MOST or sender.id in {row["sender_id"] for row in waiting}:
         return False
     tx.execute(
-        "INSERT INTO pairings_asked VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO pairings_asked (platform, account, sender_id, name, hash, asked, expires, tries_left) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (
             where.platform,
             where.account,
@@ -56,10 +57,10 @@ def pairings(tx: Tx, now: int) -> tuple[Pairing, ...]:
     rows = tx.execute(
         "SELECT platform, account, sender_id, name, asked AS at, expires, tries_left FROM pairings_asked "
         "WHERE expires > ? UNION ALL "
-        "SELECT platform, account, sender_id, name, since, NULL, 0 FROM pairings ORDER BY at, sender_id",
+        "SELECT platform, account, sender_id, name, since, NULL, 0 FROM pairings",
         (now,),
     )
-    return tuple(_pairing(row) for row in rows)
+    return tuple(sorted(map(_pairing, rows), key=lambda one: (one.at, one.sender_id)))
 
 
 def pair(tx: Tx, keys: Keys, code: str, now: int) -> Pairing | None:
@@ -68,12 +69,13 @@ def pair(tx: Tx, keys: Keys, code: str, now: int) -> Pairing | None:
         "SELECT * FROM pairings_asked WHERE hash = ? AND expires > ? AND tries_left > 0", (keys.pairing_hash(code), now)
     ).fetchone()
     if row is None:
-        tx.execute("UPDATE pairings_asked SET tries_left = max(0, tries_left - 1)")
+        tx.execute("UPDATE pairings_asked SET tries_left = tries_left - 1 WHERE tries_left > 0")
         return None
     who = (row["platform"], row["account"], row["sender_id"])
     tx.execute("DELETE FROM pairings_asked WHERE platform = ? AND account = ? AND sender_id = ?", who)
     made = tx.execute(
-        "INSERT INTO pairings VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET since = excluded.since "
+        "INSERT INTO pairings (platform, account, sender_id, name, since) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (platform, account, sender_id) DO UPDATE SET since = excluded.since "
         "RETURNING platform, account, sender_id, name, since AS at, NULL AS expires, 0 AS tries_left",
         (*who, row["name"], now),
     ).fetchone()

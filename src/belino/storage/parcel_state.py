@@ -34,11 +34,11 @@ DROPPED = "dropped by a person"
 def ready_parcels(tx: Tx) -> tuple[Ready, ...]:
     """Every conversation with a parcel to send, and when the first of them is ready."""
     rows = tx.execute(
-        f"SELECT min(p.ready) AS first, {KEY_COLUMNS} FROM parcels p "
-        "JOIN conversations v ON v.id = p.conversation JOIN channels c ON c.id = p.channel "
-        f"WHERE p.state IN {ON_THEIR_WAY} GROUP BY p.conversation ORDER BY first, min(p.id)"
+        f"SELECT f.ready, {KEY_COLUMNS} FROM (SELECT conversation, min(ready) AS ready, min(id) AS id FROM parcels "
+        f"WHERE state IN {ON_THEIR_WAY} GROUP BY conversation) f JOIN conversations v ON v.id = f.conversation "
+        "JOIN channels c ON c.id = v.channel ORDER BY f.ready, f.id"
     )
-    return tuple(Ready(conversation=key_of(row), at=from_micros(row["first"])) for row in rows)
+    return tuple(Ready(conversation=key_of(row), at=from_micros(row["ready"])) for row in rows)
 
 
 def claim_parcel(
@@ -84,7 +84,8 @@ def delay_parcel(
     )
     if patience:
         tx.execute(
-            "INSERT INTO leases VALUES (?, '', 0, 0, ?) ON CONFLICT DO UPDATE SET patience = excluded.patience",
+            "INSERT INTO leases (conversation, owner, fence, until, patience) VALUES (?, '', 0, 0, ?) "
+            "ON CONFLICT (conversation) DO UPDATE SET patience = excluded.patience",
             (row["conversation"], ready),
         )
     return True
@@ -186,8 +187,8 @@ def recover_parcels(tx: Tx, before: int, held: str, uncertain: str, now: int) ->
     )
     tx.execute("UPDATE parcels SET ready = ?1 WHERE state = 'ready' AND changed > ?1", (now,))
     stopped = tx.execute(
-        "UPDATE parcels SET state = 'uncertain', reason = ?, changed = ?, doubt = max(doubt, ?) "
-        "WHERE state = 'sending' AND coalesce(asked, created) < ?",
+        "UPDATE parcels SET state = 'uncertain', reason = ?1, changed = ?2, "
+        "doubt = CASE WHEN doubt < ?3 THEN ?3 ELSE doubt END WHERE state = 'sending' AND coalesce(asked, created) < ?4",
         (uncertain, now, Doubt.UNANSWERED, before),
     ).rowcount
     waited = tx.execute(
@@ -254,8 +255,9 @@ def _claimed(tx: Tx, row: TableRow, now: int, owner: str, open_file: OpenFile) -
     )
     until = now + int(lease_seconds(sum(file.size for file in parcel.files)) * 1_000_000)
     (fence,) = tx.execute(
-        "INSERT INTO leases VALUES (?, ?, 1, ?, 0) ON CONFLICT DO UPDATE SET owner = excluded.owner, "
-        "fence = fence + 1, until = excluded.until RETURNING fence",
+        "INSERT INTO leases (conversation, owner, fence, until, patience) VALUES (?, ?, 1, ?, 0) "
+        "ON CONFLICT (conversation) DO UPDATE SET owner = excluded.owner, fence = leases.fence + 1, "
+        "until = excluded.until RETURNING fence",
         (row["conversation"], owner, until),
     ).fetchone()
     return ClaimedParcel(

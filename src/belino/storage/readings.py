@@ -8,13 +8,19 @@ from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
 from belino.domain.media import Blob, Likeness, Printed
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
+from belino.storage.blobs import use_blob
 from belino.storage.database import TableRow, Tx
+from belino.storage.dialect import marks
 from belino.storage.row_ids import find_channel
 
 RENDITION = "rendition:"
 """Prefix of the owner of bytes that can be made again from other bytes."""
 OF_SEVERAL = "album-"
 """Prefix of the name of a rendition that was made from several files; it is stored under each of them."""
+_INSERT_LIKENESS = """
+INSERT INTO likenesses (sha256, other, likeness) VALUES (?, ?, ?)
+ON CONFLICT (sha256, other) DO UPDATE SET likeness = excluded.likeness
+"""
 
 
 def find_reading(tx: Tx, sha256: str, reader: str, parts: tuple[int, int]) -> DocumentText | None:
@@ -50,13 +56,13 @@ def keep_reading(tx: Tx, sha256: str, reader: str, text: DocumentText) -> bool:
     number = tx.execute(
         "INSERT INTO readings (sha256, reader, unit, total, unread, reason, notes) VALUES (?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (sha256, reader) DO UPDATE SET unit = excluded.unit, total = excluded.total, "
-        "unread = excluded.unread, reason = excluded.reason, notes = excluded.notes, edition = edition + 1, "
+        "unread = excluded.unread, reason = excluded.reason, notes = excluded.notes, edition = readings.edition + 1, "
         "indexed = '' RETURNING id",
         (sha256, reader, text.unit, text.total, text.unread, text.reason, orjson.dumps(notes)),
     ).fetchone()[0]
     tx.many(
-        "INSERT INTO reading_parts VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
-        "SET title = excluded.title, text = excluded.text",
+        "INSERT INTO reading_parts (reading, number, title, text) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (reading, number) DO UPDATE SET title = excluded.title, text = excluded.text",
         [(number, part.number, part.title, part.text) for part in text.parts],
     )
     # Pages without text do not make a document unread if others have some.
@@ -70,9 +76,8 @@ def keep_reading(tx: Tx, sha256: str, reader: str, text: DocumentText) -> bool:
 
 def read_before(tx: Tx, sha256s: Sequence[str]) -> frozenset[str]:
     """Those of these bytes in which some reader has found text."""
-    marks = ",".join("?" * len(sha256s))
     rows = tx.execute(
-        f"SELECT DISTINCT sha256 FROM readings WHERE sha256 IN ({marks}) AND unread IS NULL",
+        f"SELECT DISTINCT sha256 FROM readings WHERE sha256 IN ({marks(sha256s)}) AND unread IS NULL",
         tuple(sha256s),
     )
     return frozenset(row["sha256"] for row in rows)
@@ -92,12 +97,12 @@ def keep_rendition(tx: Tx, sha256: str, name: str, blob: Blob) -> None:
     """Record a rendition whose bytes are stored as a blob."""
     owner = owner_of(sha256, name)
     tx.execute(
-        "INSERT INTO renditions VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
-        "SET blob = excluded.blob, mime = excluded.mime",
+        "INSERT INTO renditions (sha256, name, blob, mime) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (sha256, name) DO UPDATE SET blob = excluded.blob, mime = excluded.mime",
         (sha256, name, blob.sha256, blob.mime),
     )
     tx.execute("DELETE FROM blob_uses WHERE owner = ? AND sha256 <> ?", (owner, blob.sha256))
-    tx.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (blob.sha256, owner))
+    use_blob(tx, blob.sha256, owner)
 
 
 def owner_of(sha256: str, name: str) -> str:
@@ -109,9 +114,12 @@ def keep_print(tx: Tx, sha256: str, bits: bytes) -> bool:
     """Store the image print of a picture."""
     if not is_named(tx, sha256):
         return False
-    tx.execute("INSERT OR REPLACE INTO prints VALUES (?, ?)", (sha256, bits))
+    tx.execute(
+        "INSERT INTO prints (sha256, bits) VALUES (?, ?) ON CONFLICT (sha256) DO UPDATE SET bits = excluded.bits",
+        (sha256, bits),
+    )
     # Also with itself, because the same bytes may have been sent before.
-    tx.execute("INSERT OR REPLACE INTO likenesses VALUES (?1, ?1, ?2)", (sha256, Likeness.SAME))
+    tx.execute(_INSERT_LIKENESS, (sha256, sha256, Likeness.SAME))
     return True
 
 
@@ -132,7 +140,7 @@ def keep_likenesses(tx: Tx, sha256: str, likenesses: Mapping[str, Likeness]) -> 
     for other, likeness in likenesses.items():
         if is_named(tx, other):
             rows = ((sha256, other, likeness), (other, sha256, likeness.reverse))
-            tx.many("INSERT OR REPLACE INTO likenesses VALUES (?, ?, ?)", rows)
+            tx.many(_INSERT_LIKENESS, rows)
 
 
 def likenesses(tx: Tx, channel: ConversationKey, refs: Sequence[str]) -> Mapping[str, tuple[str, Likeness]]:
@@ -140,7 +148,7 @@ def likenesses(tx: Tx, channel: ConversationKey, refs: Sequence[str]) -> Mapping
     rows = tx.execute(
         "SELECT r.id, o.id AS other, l.likeness FROM refs r JOIN likenesses l ON l.sha256 = r.sha256 "
         "JOIN refs o ON o.sha256 = l.other AND o.channel = r.channel AND o.seq < r.seq "
-        f"WHERE r.channel = ? AND r.id IN ({','.join('?' * len(refs))}) AND o.outcome <> ? "
+        f"WHERE r.channel = ? AND r.id IN ({marks(refs)}) AND o.outcome <> ? "
         "ORDER BY r.id, l.other = r.sha256 DESC, o.seq",
         (find_channel(tx, channel), *refs, MediaOutcome.EXPIRED),
     )

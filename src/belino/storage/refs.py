@@ -10,8 +10,10 @@ from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.stored import RefRecord
+from belino.storage.blobs import use_blob
 from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.deletions import forsake, is_gone, note_gone
+from belino.storage.dialect import marks
 from belino.storage.encryption import Keys
 from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, find_channel, find_place, key_of
 
@@ -29,11 +31,14 @@ INSERT INTO refs (id, public_name, channel, conversation, message, channel_id, m
     caption, locator, sealed, sha256, created, stored, unclaimed, outcome, reason)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')
 ON CONFLICT (id) DO UPDATE SET locator = excluded.locator, sealed = excluded.sealed,
-    stored = iif(outcome = 'expired' AND excluded.locator IS NOT NULL, excluded.stored, stored),
-    reason = iif(outcome = 'expired' AND excluded.locator IS NOT NULL, '', reason),
-    outcome = iif(outcome = 'expired' AND excluded.locator IS NOT NULL, 'referenced', outcome)
+    stored = CASE WHEN refs.outcome = 'expired' AND excluded.locator IS NOT NULL THEN excluded.stored
+        ELSE refs.stored END,
+    reason = CASE WHEN refs.outcome = 'expired' AND excluded.locator IS NOT NULL THEN '' ELSE refs.reason END,
+    outcome = CASE WHEN refs.outcome = 'expired' AND excluded.locator IS NOT NULL THEN 'referenced'
+        ELSE refs.outcome END
 RETURNING seq
 """
+_LINK = "INSERT INTO message_refs (message, role, position, ref) VALUES (?, ?, ?, ?)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +87,11 @@ def insert_refs(tx: Tx, keys: Keys, refs: Sequence[MediaRef], bearer: RefOwner, 
             if role != OWN:
                 continue
             tx.execute("DELETE FROM refs_gone WHERE id = ?", (ref.id,))  # an edit may restore an item
-        held = ref.sha256 is not None and _is_held(tx, ref.sha256)
-        seq = tx.execute(_INSERT, _row(keys, ref, bearer, held)).fetchone()[0]
-        tx.execute("INSERT INTO message_refs VALUES (?, ?, ?, ?)", (bearer.message, role, position, seq))
-        if held:
-            tx.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (ref.sha256, f"ref:{ref.id}"))
+        held = ref.sha256 if ref.sha256 is not None and _is_held(tx, ref.sha256) else None
+        seq = tx.execute(_INSERT, _row(keys, ref, bearer, held=held is not None)).fetchone()[0]
+        tx.execute(_LINK, (bearer.message, role, position, seq))
+        if held is not None:
+            use_blob(tx, held, f"ref:{ref.id}")
 
 
 def replace_refs(tx: Tx, keys: Keys, refs: Sequence[MediaRef], bearer: RefOwner) -> None:
@@ -115,8 +120,9 @@ def drop_refs(tx: Tx, message: int, now: int) -> None:
 def succeed(tx: Tx, recalled: int, message: int, *, unclaimed: bool, now: int) -> None:
     """Move refs from an imported copy to the message that replaces it, with the bytes they have."""
     tx.execute(
-        "UPDATE refs SET message = ?1, stored = ?2, unclaimed = ?3 AND seq IN "
-        "(SELECT ref FROM message_refs WHERE message = ?1 AND role = 'own') WHERE channel = ?4 AND message = ?5",
+        "UPDATE refs SET message = ?1, stored = ?2, unclaimed = CASE WHEN seq IN "
+        "(SELECT ref FROM message_refs WHERE message = ?1 AND role = 'own') THEN ?3 ELSE 0 END "
+        "WHERE channel = ?4 AND message = ?5",
         (message, now, int(unclaimed), message >> SEQ_BITS, recalled),
     )
     drop_refs(tx, recalled, now)
@@ -125,11 +131,10 @@ def succeed(tx: Tx, recalled: int, message: int, *, unclaimed: bool, now: int) -
 def refs_of_messages(tx: Tx, keys: Keys, messages: Sequence[int]) -> Mapping[tuple[int, str], tuple[MediaRef, ...]]:
     """The refs of many messages, by message and role, in order."""
     found: dict[tuple[int, str], tuple[MediaRef, ...]] = {}
-    marks = ",".join("?" * len(messages))
     rows = tx.execute(
         f"SELECT m.message AS bearer, m.role, r.*, {KEY_COLUMNS} FROM message_refs m JOIN refs r ON r.seq = m.ref "
         "JOIN conversations v ON v.id = r.conversation JOIN channels c ON c.id = r.channel "
-        f"WHERE m.message IN ({marks}) ORDER BY m.message, m.role, m.position",
+        f"WHERE m.message IN ({marks(messages)}) ORDER BY m.message, m.role, m.position",
         tuple(messages),
     )
     for row in rows:
@@ -168,7 +173,7 @@ def refs(
     limit: int,
 ) -> tuple[RefRecord, ...]:
     """Refs of a channel, or of all, newest first."""
-    terms, values = ["1"], list[object]()
+    terms, values = ["true"], list[object]()
     wanted: tuple[tuple[str, object], ...] = (
         ("r.channel = ?", None if channel is None else find_channel(tx, channel) or -1),
         ("r.kind = ?", kind),
@@ -232,7 +237,7 @@ def end_media(tx: Tx, ref_id: str, outcome: MediaOutcome, reason: str, blob: Blo
     if row is None or blob is None:
         return row is not None
     tx.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["sha256"], f"ref:{ref_id}"))
-    tx.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (blob.sha256, f"ref:{ref_id}"))
+    use_blob(tx, blob.sha256, f"ref:{ref_id}")
     tx.execute(
         "UPDATE refs SET sha256 = ?, size = ?, fetched = ?, fetched_bytes = ? WHERE id = ?",
         (blob.sha256, blob.size, now, blob.size, ref_id),
@@ -273,7 +278,7 @@ def _forget_unlinked(tx: Tx, seqs: Iterable[int], now: int) -> None:
     forsake(tx, let_go, now)
 
 
-def _row(keys: Keys, ref: MediaRef, bearer: RefOwner, held: bool) -> tuple[object, ...]:
+def _row(keys: Keys, ref: MediaRef, bearer: RefOwner, *, held: bool) -> tuple[object, ...]:
     author = bearer.author
     return (
         ref.id,

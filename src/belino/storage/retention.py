@@ -7,6 +7,7 @@ import orjson
 
 from belino.storage.arrivals import OWN, count_forgotten
 from belino.storage.database import Database, TableRow, Tx
+from belino.storage.dialect import marks
 from belino.storage.messages import trace_of
 from belino.storage.refs import drop_refs
 from belino.storage.row_ids import SEQ_BITS, SEQ_MASK
@@ -41,7 +42,7 @@ async def expire_messages(database: Database, before: int, now: int) -> int:
 def forget_messages(tx: Tx, numbers: Sequence[int], now: int) -> int:
     """Delete messages of one channel and all that belongs to them, except of unfinished turns. Returns how many."""
     going = tx.execute(
-        f"SELECT id, channel, platform_id, turn, {OWN} AS own FROM messages m WHERE id IN ({_marks(numbers)}) "
+        f"SELECT id, channel, platform_id, turn, {OWN} AS own FROM messages m WHERE id IN ({marks(numbers)}) "
         f"AND NOT EXISTS ({_AT_WORK}) ORDER BY id",
         tuple(numbers),
     ).fetchall()
@@ -51,10 +52,9 @@ def forget_messages(tx: Tx, numbers: Sequence[int], now: int) -> int:
     _forget_refs(tx, gone, now)
     _forget_changes(tx, going[0]["channel"], [row["platform_id"] for row in going])
     tx.many("DELETE FROM steps WHERE trace = ?", [(trace_of(number),) for number in gone])
-    tx.execute(f"DELETE FROM messages WHERE id IN ({_marks(gone)})", gone)
-    tx.execute(
-        "UPDATE channels SET aged_seq = max(aged_seq, ?) WHERE id = ?", (gone[-1] & SEQ_MASK, gone[-1] >> SEQ_BITS)
-    )
+    tx.execute(f"DELETE FROM messages WHERE id IN ({marks(gone)})", gone)
+    last = (gone[-1] & SEQ_MASK, gone[-1] >> SEQ_BITS)
+    tx.execute("UPDATE channels SET aged_seq = ?1 WHERE id = ?2 AND aged_seq < ?1", last)
     count_forgotten(tx, going[0]["channel"], sum(not row["own"] for row in going))
     for turn in sorted({row["turn"] for row in going if row["turn"] is not None}):
         _forget_turn(tx, turn)
@@ -77,7 +77,7 @@ def _aged(tx: Tx, after: int, before: int) -> Sequence[int]:
 
 def _forget_refs(tx: Tx, messages: Sequence[int], now: int) -> None:
     bearers = tx.execute(
-        f"SELECT DISTINCT message FROM message_refs WHERE message IN ({_marks(messages)})",
+        f"SELECT DISTINCT message FROM message_refs WHERE message IN ({marks(messages)})",
         tuple(messages),
     ).fetchall()
     for row in bearers:
@@ -90,13 +90,13 @@ def _forget_changes(tx: Tx, channel: int, message_ids: Iterable[str]) -> None:
         what = (channel, message_id)
         tx.execute("DELETE FROM reactions WHERE channel = ? AND message_id = ?", what)
         changes = tx.execute(
-            "DELETE FROM changes INDEXED BY changes_of_message WHERE channel = ? AND message_id = ? RETURNING number",
+            "DELETE FROM changes WHERE channel = ? AND message_id = ? RETURNING number",
             what,
         ).fetchall()
         count += len(changes)
         last = max(last, *(row["number"] or 0 for row in changes), 0)
     count_forgotten(tx, channel, count)
-    tx.execute("UPDATE channels SET aged_change = max(aged_change, ?) WHERE id = ?", (last, channel))
+    tx.execute("UPDATE channels SET aged_change = ?1 WHERE id = ?2 AND aged_change < ?1", (last, channel))
 
 
 def _forget_turn(tx: Tx, number: int) -> None:
@@ -108,9 +108,8 @@ def _forget_turn(tx: Tx, number: int) -> None:
         for file in orjson.loads(parcel["files"] or b"[]"):
             tx.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (file[0], f"parcel:{parcel['key']}"))
     tx.execute("DELETE FROM turns WHERE id = ?", (number,))
-    tx.execute(
-        "UPDATE conversations SET aged_turns = max(aged_turns, ?) WHERE id = ?", (turn["number"], turn["conversation"])
-    )
+    last = (turn["number"], turn["conversation"])
+    tx.execute("UPDATE conversations SET aged_turns = ?1 WHERE id = ?2 AND aged_turns < ?1", last)
 
 
 def _stray_changes(tx: Tx, before: int) -> Sequence[TableRow]:
@@ -125,7 +124,3 @@ def _stray_changes(tx: Tx, before: int) -> Sequence[TableRow]:
 def _forget_strays(tx: Tx, strays: Sequence[TableRow]) -> None:
     for channel, message_id in {tuple(row) for row in strays}:
         _forget_changes(tx, channel, [message_id])
-
-
-def _marks(values: Sequence[object]) -> str:
-    return ",".join("?" * len(values))

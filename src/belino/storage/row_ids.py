@@ -81,7 +81,7 @@ class RowIds:
         channel = self.channel(tx, key)
         row = tx.execute(
             "INSERT INTO conversations (channel, thread, name, created) VALUES (?, ?, '', ?) "
-            "ON CONFLICT DO UPDATE SET created = created RETURNING id, aged_turns",
+            "ON CONFLICT (channel, thread) DO UPDATE SET created = conversations.created RETURNING id, aged_turns",
             (channel.id, key.thread or "", now),
         ).fetchone()
         turns = tx.execute(
@@ -100,7 +100,8 @@ class RowIds:
             return known
         row = tx.execute(
             "INSERT INTO channels (platform, account, channel, name, chat_type) VALUES (?, ?, ?, '', ?) "
-            "ON CONFLICT DO UPDATE SET name = name RETURNING id, name, chat_type, aged_seq",
+            "ON CONFLICT (platform, account, channel) DO UPDATE SET name = channels.name "
+            "RETURNING id, name, chat_type, aged_seq",
             (*names, ChatType.DIRECT.value),
         ).fetchone()
         first = row["id"] << SEQ_BITS

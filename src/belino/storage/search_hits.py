@@ -13,6 +13,7 @@ from belino.search.postings import ChannelPostings
 from belino.search.ranking import Ranking, rank
 from belino.search.tokenizer import query_words
 from belino.storage.database import TableRow, Tx, from_micros
+from belino.storage.dialect import marks
 from belino.storage.encryption import Keys
 from belino.storage.messages import by_number
 from belino.storage.row_ids import SEQ_BITS, SEQ_MASK
@@ -40,9 +41,12 @@ class ChannelRecords:
         """The threads of these messages that have replies, and who wrote most of them; deleted replies do not count."""
         asked = tuple(dict.fromkeys(roots))
         rows = self._tx.execute(
-            "SELECT root, author_name, count(*) AS replies, max(sent) AS last FROM messages "
-            f"WHERE channel = ? AND root IN ({','.join('?' * len(asked))}) AND deleted IS NULL "
-            "GROUP BY root, author_id ORDER BY root, replies DESC, min(id)",
+            "SELECT a.root, a.replies, a.last, (SELECT m.author_name FROM messages m WHERE m.channel = a.channel "
+            "AND m.root = a.root AND m.deleted IS NULL AND m.sent = a.last AND m.author_id = a.author_id "
+            "ORDER BY m.id DESC LIMIT 1) AS author_name FROM ("
+            "SELECT channel, root, author_id, count(*) AS replies, max(sent) AS last, min(id) AS first FROM messages "
+            f"WHERE channel = ? AND root IN ({marks(asked)}) AND deleted IS NULL GROUP BY channel, root, author_id"
+            ") a ORDER BY a.replies DESC, a.first",
             (self._channel, *asked),
         ).fetchall()
         by_root: dict[str, list[TableRow]] = {}

@@ -13,6 +13,7 @@ from belino.domain.outcome import MediaOutcome
 from belino.search import tokenizer
 from belino.search.passages import PassageList, PassageSource, index_parts
 from belino.storage.database import Tx
+from belino.storage.dialect import marks
 from belino.storage.row_ids import SEQ_MASK
 
 VERSION = f"1-{tokenizer.VERSION}-{sys.byteorder}"
@@ -62,7 +63,8 @@ def store_reading(tx: Tx, indexed: IndexedReading) -> None:
         return
     tx.execute("DELETE FROM reading_words WHERE reading = ?", (indexed.reading,))
     tx.many(
-        "INSERT INTO reading_words VALUES (?, ?, ?)", [(term, indexed.reading, parts) for term, parts in indexed.rows]
+        "INSERT INTO reading_words (term, reading, parts) VALUES (?, ?, ?)",
+        [(term, indexed.reading, parts) for term, parts in indexed.rows],
     )
 
 
@@ -82,7 +84,7 @@ class ChannelPassages:
 
     def find(self, numbers: Sequence[int]) -> PassageList:
         rows = self._tx.execute(
-            f"SELECT reading, parts FROM reading_words WHERE term IN ({','.join('?' * len(numbers))})",
+            f"SELECT reading, parts FROM reading_words WHERE term IN ({marks(numbers)})",
             [_signed(number) for number in numbers],
         )
         known = self._parts
@@ -108,11 +110,11 @@ class ChannelPassages:
 
     @cached_property
     def _documents(self) -> Sequence[tuple[int, int, str]]:
-        # In this order, whatever SQLite plans (the plus keeps it from scanning all readings): few refs were fetched.
+        # From the refs, of which few were fetched. The empty text keeps SQLite from scanning all readings instead.
         rows = self._tx.execute(
-            "SELECT DISTINCT d.id, d.parts, d.languages FROM refs r INDEXED BY refs_with_bytes "
-            "CROSS JOIN readings d ON d.sha256 = r.sha256 WHERE r.channel = ? AND r.sha256 IS NOT NULL "
-            "AND r.outcome <> ? AND +d.indexed = ? AND d.unread IS NULL",
+            "SELECT DISTINCT d.id, d.parts, d.languages FROM refs r CROSS JOIN readings d "
+            "WHERE d.sha256 = r.sha256 AND r.channel = ? AND r.sha256 IS NOT NULL AND r.outcome <> ? "
+            "AND d.indexed || '' = ? AND d.unread IS NULL",
             (self._channel, MediaOutcome.EXPIRED, VERSION),
         )
         return [tuple(row) for row in rows]

@@ -343,7 +343,10 @@ def store_update(tx: Tx, update: IndexUpdate) -> None:
             held,
         )
         if stretch.content is not None:
-            tx.execute("INSERT INTO search_segments VALUES (?, ?, ?, ?, ?)", (*held, stretch.content))
+            tx.execute(
+                "INSERT INTO search_segments (channel, first, last, version, content) VALUES (?, ?, ?, ?, ?)",
+                (*held, stretch.content),
+            )
     first = channel << SEQ_BITS
     tx.execute(
         "DELETE FROM search_stale WHERE message BETWEEN ? AND ? AND number <= ?",

@@ -35,7 +35,7 @@ def end_session_turn(tx: Tx, conversation: int, end: TurnEnd) -> None:
     tx.execute(
         "INSERT INTO sessions (conversation, memory, turns, manifest, lost, compacted, told_seq, told_change, agent) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT DO UPDATE SET memory = excluded.memory, turns = excluded.turns, "
+        "ON CONFLICT (conversation) DO UPDATE SET memory = excluded.memory, turns = excluded.turns, "
         "manifest = excluded.manifest, lost = excluded.lost, compacted = excluded.compacted, "
         "told_seq = excluded.told_seq, told_change = excluded.told_change, agent = excluded.agent",
         (

@@ -34,13 +34,14 @@ def open_conversation(tx: Tx, key: ConversationKey, name: str, chat_type: ChatTy
 def channels(tx: Tx) -> tuple[ChannelSummary, ...]:
     """Every channel and its totals, the most recently active first."""
     rows = tx.execute(
-        "SELECT c.platform, c.account, c.channel AS channel_key, '' AS thread, c.name, c.chat_type, "
+        "SELECT * FROM ("
+        "SELECT c.id, c.platform, c.account, c.channel AS channel_key, '' AS thread, c.name, c.chat_type, "
         "(SELECT count(*) FROM messages m WHERE m.channel = c.id) AS messages, "
         "(SELECT count(*) FROM refs r WHERE r.channel = c.id) AS media, "
         "(SELECT count(*) FROM refs r WHERE r.channel = c.id AND r.outcome = 'held') AS held, "
         "(SELECT received FROM messages m WHERE m.id BETWEEN c.id << 40 AND (c.id + 1 << 40) - 1 "
-        "ORDER BY m.id DESC LIMIT 1) AS last FROM channels c "
-        "WHERE last IS NOT NULL OR c.name != '' ORDER BY last DESC, c.id"
+        "ORDER BY m.id DESC LIMIT 1) AS last FROM channels c) x "
+        "WHERE last IS NOT NULL OR name <> '' ORDER BY coalesce(last, -1) DESC, id"
     )
     return tuple(
         ChannelSummary(
@@ -58,6 +59,7 @@ def channels(tx: Tx) -> tuple[ChannelSummary, ...]:
 
 def conversations(tx: Tx, platform: str | None) -> tuple[ConversationSummary, ...]:
     """Every conversation and its last message, the most recently active first."""
+    of_platform, values = ("true", ()) if platform is None else ("c.platform = ?", (platform,))
     rows = tx.execute(
         f"SELECT {KEY_COLUMNS}, v.name, v.created, c.name AS channel_name, m.received, m.author_name, m.text, "
         "(SELECT count(*) FROM messages x WHERE x.conversation = v.id) AS messages, "
@@ -65,9 +67,9 @@ def conversations(tx: Tx, platform: str | None) -> tuple[ConversationSummary, ..
         "FROM conversations v JOIN channels c ON c.id = v.channel "
         "LEFT JOIN messages m ON m.id = (SELECT x.id FROM messages x WHERE x.conversation = v.id "
         "AND x.outcome <> 'recalled' ORDER BY x.id DESC LIMIT 1) "
-        "WHERE (? IS NULL OR c.platform = ?) AND (m.id IS NOT NULL OR v.name != '' OR c.name != '') "
+        f"WHERE {of_platform} AND (m.id IS NOT NULL OR v.name <> '' OR c.name <> '') "
         "ORDER BY coalesce(m.received, v.created) DESC, v.id",
-        (platform, platform),
+        values,
     )
     return tuple(
         ConversationSummary(

@@ -11,6 +11,7 @@ from belino.domain.context import ThreadActivity
 from belino.domain.message import ConversationKey
 from belino.domain.stored import Nearby, StoredMessage, Surroundings, ThreadSlice
 from belino.storage.database import TableRow, Tx, from_micros, maybe_from_micros, to_micros
+from belino.storage.dialect import marks
 from belino.storage.encryption import Keys
 from belino.storage.messages import SELECT, load
 from belino.storage.row_ids import SEQ_BITS, SEQ_MASK, find_channel
@@ -94,8 +95,8 @@ def thread(
 
 def _activity(tx: Tx, channel: int, ids: Sequence[str], now: datetime) -> Mapping[str, ThreadActivity]:
     rows = tx.execute(
-        "SELECT root, count(*) AS replies, sum(sent > ?) AS recent, max(sent) AS last FROM messages "
-        f"WHERE channel = ? AND root IN ({','.join('?' * len(ids))}) AND deleted IS NULL GROUP BY root",
+        "SELECT root, count(*) AS replies, count(CASE WHEN sent > ? THEN 1 END) AS recent, max(sent) AS last "
+        f"FROM messages WHERE channel = ? AND root IN ({marks(ids)}) AND deleted IS NULL GROUP BY root",
         (to_micros(now - _HOUR), channel, *ids),
     )
     return {

@@ -10,7 +10,7 @@ from belino.domain.errors import OverDailyLimit, UploadError, UploadsFull
 from belino.domain.message import ConversationKey
 from belino.domain.stored import Upload, UploadLimits
 from belino.storage import fetches
-from belino.storage.blobs import PIECE, insert_blob, sync_folder
+from belino.storage.blobs import PIECE, insert_blob, sync_folder, use_blob
 from belino.storage.database import Rows, TableRow, Tx, from_micros
 from belino.storage.deletions import forsake
 from belino.storage.file_writer import write_all
@@ -81,8 +81,10 @@ def start_upload(
 ) -> TableRow:
     """Record the start of an upload."""
     row: TableRow = tx.execute(
-        "INSERT INTO uploads VALUES (?, ?, ?, ?, ?, 0, ?, ?, NULL, ?, NULL, ?) RETURNING *",
-        (secrets.token_hex(_ID_BYTES), str(conversation), name, mime, size, now, sha256, channel, resumable),
+        "INSERT INTO uploads "
+        "(id, conversation, file_name, mime, size, written, created, announced, channel, resumable) "
+        "VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?) RETURNING *",
+        (secrets.token_hex(_ID_BYTES), str(conversation), name, mime, size, now, sha256, channel, int(resumable)),
     ).fetchone()
     return row
 
@@ -135,7 +137,7 @@ def complete_upload(tx: Tx, row: TableRow, sha256: str, now: int) -> TableRow:
     """Turn the upload into a blob, which it uses until a message does; it counts toward the daily limit."""
     _count(tx, row, row["size"], now)
     insert_blob(tx, sha256, row["mime"], row["size"], now, declared=True)
-    tx.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (sha256, _owner(row["id"])))
+    use_blob(tx, sha256, _owner(row["id"]))
     return _known(
         tx.execute(
             "UPDATE uploads SET written = size, sha256 = ?, finished = ? WHERE id = ? RETURNING *",
@@ -159,14 +161,15 @@ def drop_upload(tx: Tx, upload_id: str, now: int) -> None:
 
 def drop_interrupted(tx: Tx, now: int) -> None:
     """Delete uploads that ended with the process that began them: no client knows their ids."""
-    for row in tx.execute("SELECT id FROM uploads WHERE NOT resumable").fetchall():
+    for row in tx.execute("SELECT id FROM uploads WHERE resumable = 0").fetchall():
         drop_upload(tx, row["id"], now)
 
 
 def old_uploads(tx: Tx, *, finished_before: int, begun_before: int) -> tuple[str, ...]:
     """Uploads finished before one time, and unfinished ones begun before the other."""
     rows = tx.execute(
-        "SELECT id FROM uploads WHERE iif(sha256 IS NULL, created < ?, finished < ?)", (begun_before, finished_before)
+        "SELECT id FROM uploads WHERE CASE WHEN sha256 IS NULL THEN created < ? ELSE finished < ? END",
+        (begun_before, finished_before),
     )
     return tuple(row["id"] for row in rows)
 
