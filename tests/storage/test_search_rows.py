@@ -4,13 +4,16 @@ import random
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from belino.domain.errors import StoreError
 from belino.domain.media import MediaRef
-from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message
+from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message, Quote
 from belino.domain.outcome import Standing
+from belino.domain.reply import Parcel, ParcelKind, Receipt
 from belino.domain.stored import StoredMessage, Verdict
 from belino.search.segment import unpack
 from belino.storage import search_rows
@@ -340,3 +343,95 @@ async def test_a_thread_is_summed_up_by_its_living_replies(store: Store, say: Sa
     assert list(summaries) == ["1"]
     assert summaries["1"].reply_count == 3
     assert summaries["1"].participant_names == ("Bob", "Anna")
+
+
+async def test_a_changed_caption_reaches_the_index(store: Store, say: Say, photo: Photo, clock: FakeClock) -> None:
+    await store.take_in(say("1", "look", media=(photo("1", caption="a lighthouse"),)), OBSERVE)
+    assert await seqs_with(store, "lighthous") == [1]
+    clock.shift(1)
+    await store.take_in(replace(edit("1", "look", clock), media=(photo("1", caption="a windmill"),)), OBSERVE)
+    assert await seqs_with(store, "lighthous") == []
+    assert await seqs_with(store, "windmil") == [1]
+
+
+async def test_withdrawn_media_leave_the_entries_of_messages_that_forward_them(
+    store: Store, say: Say, photo: Photo, clock: FakeClock
+) -> None:
+    shown = photo("1", caption="a lighthouse")
+    await store.take_in(say("1", "look", media=(shown,)), OBSERVE)
+    await store.take_in(say("2", "see", forward=Quote(author=ANNA, text="", media=(shown,))), OBSERVE)
+    assert await seqs_with(store, "lighthous") == [1, 2]
+    await store.take_in(deletion("1", clock), OBSERVE)
+    assert await seqs_with(store, "lighthous") == []
+
+
+async def test_a_live_message_replaces_its_imported_copy_in_the_index(store: Store, say: Say) -> None:
+    await store.take_history(MAIN, [say("1", "an old harbor")])
+    assert await seqs_with(store, "harbor") == [1]
+    await store.take_in(say("1", "an old harbor"), OBSERVE)
+    assert await seqs_with(store, "harbor") == [2]
+
+
+async def test_a_change_that_could_not_be_read_is_read_by_the_next_search(
+    store: Store, say: Say, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await talk(store, say, 10)
+    assert await seqs_with(store, "n7x") == [7]
+    await store.take_in(edit("7", "zeppelin", clock), OBSERVE)
+    with monkeypatch.context() as broken:
+        broken.setattr(search_rows, "_ENTRIES", "SELECT no_such_column FROM messages WHERE id IN (?, ?, ?)")
+        with pytest.raises(StoreError):
+            await seqs_with(store, "zeppelin")
+    assert await seqs_with(store, "zeppelin") == [7]
+    assert await seqs_with(store, "n7x") == []
+
+
+SHADOW = (
+    "CREATE TABLE shadow (message INTEGER)",
+    "CREATE TRIGGER changed AFTER UPDATE OF text, deleted, root, author_id ON messages "
+    "BEGIN INSERT INTO shadow VALUES (new.id); END",
+    "CREATE TRIGGER gone AFTER DELETE ON messages BEGIN INSERT INTO shadow VALUES (old.id); END",
+)
+
+
+async def test_every_way_to_change_a_message_leaves_a_note(
+    store: Store, say: Say, photo: Photo, clock: FakeClock
+) -> None:
+    """Triggers see every changed row, whatever code changes it."""
+    await store._database.write(lambda tx: [tx.execute(sql) for sql in SHADOW])
+    seen = 0
+
+    async def noted() -> None:
+        nonlocal seen
+        shadow = await store._database.read(lambda tx: [row[0] for row in tx.execute("SELECT message FROM shadow")])
+        notes = await store._database.read(
+            lambda tx: {row[0] for row in tx.execute("SELECT message FROM search_stale")}
+        )
+        assert notes == set(shadow)
+        assert len(shadow) > seen, "nothing changed"
+        seen = len(shadow)
+
+    parcel = Parcel(key="p1", conversation=MAIN, kind=ParcelKind.TEXT, text="draft", reply_to=None)
+    agent = Author(id="bot", name="Bot", is_agent=True)
+    await store.take_in(say("1", "one"), OBSERVE)
+    await store.take_in(edit("1", "two", clock), OBSERVE)
+    await noted()
+    await store.take_in(say("3", "answer", reply_to="2"), OBSERVE)
+    await store.take_in(say("2", "question", reply_to="1"), OBSERVE)  # adopts its early answer
+    await noted()
+    await store.take_in(deletion("3", clock), OBSERVE)
+    await noted()
+    await store.take_history(MAIN, [say("4", "imported")])
+    await store.take_in(say("4", "live"), OBSERVE)
+    await noted()
+    await store.take_in(say("echo", "draft", author=replace(agent, is_agent=False)), OBSERVE)
+    await store.put_parcels([parcel])
+    await store.confirm_parcel("p1", Receipt(message_id="echo", sent=clock.now()), author=agent)
+    await noted()
+    for key, message_id in (("p2", "echo"), ("p3", "another")):  # an edit, and one that its platform posted anew
+        await store.put_parcels([replace(parcel, key=key, kind=ParcelKind.EDIT, text=key, edits="echo")])
+        await store.confirm_parcel(key, Receipt(message_id=message_id, sent=clock.now()), author=agent)
+        await noted()
+    clock.shift(timedelta(days=2).total_seconds())
+    assert await store.expire_messages(clock.now() - timedelta(days=1))
+    await noted()

@@ -17,7 +17,7 @@ from belino.storage.arrivals import ArrivalTally, count_duplicate
 from belino.storage.database import TableRow, Tx, to_micros
 from belino.storage.dialect import by_index
 from belino.storage.encryption import Keys
-from belino.storage.messages import MessageRow
+from belino.storage.messages import MessageRow, note_media_change
 from belino.storage.refs import OWN, RefOwner, author_of, refs_of_messages, replace_refs, with_ids, withdraw_refs
 from belino.storage.row_ids import SEQ_BITS, Channel, RowIds
 
@@ -135,6 +135,7 @@ def _edit(tx: Tx, keys: Keys, message: TableRow, change: TableRow) -> str:
     refs = _unpack(keys, change["refs"], change["platform_id"])
     before = refs_of_messages(tx, keys, [message["id"]]).get((message["id"], OWN), ())
     same = change["text"] == message["text"] and (not refs or _seen(refs) == _seen(before))
+    note_media_change(tx, message["id"])
     tx.execute("UPDATE messages SET text = ?, edited = ? WHERE id = ?", (change["text"], change["sent"], message["id"]))
     if refs:
         bearer = RefOwner(
@@ -155,6 +156,7 @@ def _seen(refs: tuple[MediaRef, ...]) -> list[tuple[str, str | None]]:
 
 
 def _delete(tx: Tx, message: TableRow, at: int, now: int) -> str:
+    note_media_change(tx, message["id"])
     tx.execute(
         "UPDATE messages SET text = '', quote = NULL, forward = NULL, deleted = ? WHERE id = ?", (at, message["id"])
     )

@@ -1,6 +1,6 @@
 """Messages: inserted once, updated in place, read back as values with their media and reactions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -106,8 +106,26 @@ def _give_way(tx: Tx, row: MessageRow) -> TableRow | None:
     if recalled is None:
         return None
     tx.execute("DELETE FROM messages WHERE id = ?", (recalled["id"],))
+    note_changed(tx, [recalled["id"]])
     count_forgotten(tx, row.channel, 1)
     return recalled
+
+
+def note_changed(tx: Tx, numbers: Iterable[int]) -> None:
+    """Note that the search index is to read these messages again: their text, author or root changed, or they are gone.
+
+    To be called in the transaction that changes them. Arrivals need no note.
+    """
+    tx.many("INSERT INTO search_stale (message) VALUES (?)", [(number,) for number in numbers])
+
+
+def note_media_change(tx: Tx, message: int) -> None:
+    """The same for a message whose media are about to change, and for those that show the same media."""
+    tx.execute(
+        "INSERT INTO search_stale (message) SELECT ?1 UNION SELECT o.message FROM message_refs b "
+        "JOIN message_refs o ON o.ref = b.ref WHERE b.message = ?1 AND b.role = 'own'",
+        (message,),
+    )
 
 
 def quote_row(quote: Quote | None) -> bytes | None:

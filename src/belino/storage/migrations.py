@@ -286,6 +286,12 @@ ALTER TABLE turns ADD COLUMN fence INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE turns ADD COLUMN until INTEGER NOT NULL DEFAULT 0;
 """
 
+# Changed messages are noted for the search index by the code that changes them: another engine's triggers differ.
+M017_SEARCH_NOTES_WITHOUT_TRIGGERS = """
+DROP TRIGGER message_reads_otherwise;
+DROP TRIGGER message_goes;
+"""
+
 STEPS = (
     M001_THE_HOUSE_STANDS,
     M002_STRANGERS_ARE_PAIRED,
@@ -303,4 +309,5 @@ STEPS = (
     M014_ARRIVAL_COUNTERS,
     M015_UPLOAD_LIMITS,
     M016_TURN_OWNERS,
+    M017_SEARCH_NOTES_WITHOUT_TRIGGERS,
 )

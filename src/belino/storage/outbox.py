@@ -18,7 +18,7 @@ from belino.storage.blobs import use_blob
 from belino.storage.changes import apply_changes
 from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.encryption import Keys
-from belino.storage.messages import MessageRow, by_number, insert_message
+from belino.storage.messages import MessageRow, by_number, insert_message, note_changed
 from belino.storage.refs import RefOwner, insert_refs, marks_of, succeed, with_ids
 from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, RowIds, find_channel, find_place, key_of
 from belino.storage.threads import adopt_replies, find_root
@@ -145,11 +145,12 @@ def confirm_parcel(
 
 def detach_edit(tx: Tx, row: TableRow, now: int) -> None:
     """Turn an edit of a message that no longer exists into a new message."""
-    tx.execute(
+    gone = tx.execute(
         "UPDATE messages SET text = '', deleted = ? WHERE channel = ? AND platform_id = ? AND kind = 'message' "
-        "AND deleted IS NULL",
+        "AND deleted IS NULL RETURNING id",
         (now, row["channel"], row["edits"]),
     )
+    note_changed(tx, [message["id"] for message in gone.fetchall()])
     tx.execute("UPDATE parcels SET kind = ?, edits = NULL WHERE id = ?", (ParcelKind.TEXT, row["id"]))
 
 
@@ -279,11 +280,12 @@ def _told(more: list[dict[str, Any]], name: str) -> Any:
 
 
 def _edit_sent(tx: Tx, row: TableRow, at: int) -> None:
-    tx.execute(
+    edited = tx.execute(
         "UPDATE messages SET text = ?, edited = ? WHERE channel = ? AND platform_id = ? AND kind = 'message' "
-        "AND deleted IS NULL",
+        "AND deleted IS NULL RETURNING id",
         (row["plain"] or row["text"], at, row["channel"], row["edits"]),
     )
+    note_changed(tx, [message["id"] for message in edited.fetchall()])
 
 
 def _insert_sent(
@@ -340,10 +342,10 @@ def _adopt_echo(tx: Tx, row: MessageRow) -> None:
     ).fetchone()
     if echo is not None:
         count_duplicate(tx, row.channel)  # an arrival until now; from here on a sent message
-    tx.execute(
+    ours = tx.execute(
         "UPDATE messages SET author_id = ?, author_name = ?, author_marks = ?, standing = ?, outcome = ?, reason = '', "
         "trace = ?, root = coalesce(root, ?) WHERE channel = ? AND platform_id = ? AND kind = 'message' "
-        "AND turn IS NULL",
+        "AND turn IS NULL RETURNING id",
         (
             row.author_id,
             row.author_name,
@@ -356,6 +358,7 @@ def _adopt_echo(tx: Tx, row: MessageRow) -> None:
             row.platform_id,
         ),
     )
+    note_changed(tx, [message["id"] for message in ours.fetchall()])
 
 
 def _insert_sent_files(tx: Tx, keys: Keys, parcel: TableRow, row: MessageRow, author: Author) -> None:

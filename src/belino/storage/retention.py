@@ -8,7 +8,7 @@ import orjson
 from belino.storage.arrivals import OWN, count_forgotten
 from belino.storage.database import Database, TableRow, Tx
 from belino.storage.dialect import marks
-from belino.storage.messages import trace_of
+from belino.storage.messages import note_changed, trace_of
 from belino.storage.refs import drop_refs
 from belino.storage.row_ids import SEQ_BITS, SEQ_MASK
 
@@ -53,6 +53,7 @@ def forget_messages(tx: Tx, numbers: Sequence[int], now: int) -> int:
     _forget_changes(tx, going[0]["channel"], [row["platform_id"] for row in going])
     tx.many("DELETE FROM steps WHERE trace = ?", [(trace_of(number),) for number in gone])
     tx.execute(f"DELETE FROM messages WHERE id IN ({marks(gone)})", gone)
+    note_changed(tx, gone)
     last = (gone[-1] & SEQ_MASK, gone[-1] >> SEQ_BITS)
     tx.execute("UPDATE channels SET aged_seq = ?1 WHERE id = ?2 AND aged_seq < ?1", last)
     count_forgotten(tx, going[0]["channel"], sum(not row["own"] for row in going))

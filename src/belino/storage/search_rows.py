@@ -258,8 +258,6 @@ class SearchIndex:
         ).fetchall()
         if not notes:
             return
-        hot.seen = max(note["number"] for note in notes)
-        hot.notes += len(notes)
         postings = hot.postings
         entries: list[SegmentEntry] = []
         for note in notes:
@@ -268,6 +266,9 @@ class SearchIndex:
             if place is not None:
                 entries += self._entries(tx, hot.channel, seq, seq) or [postings.without(place)]
         postings.patch(entries)
+        # Only now: if a message could not be read, the next search reads it again.
+        hot.seen = max(note["number"] for note in notes)
+        hot.notes += len(notes)
 
     def _entries(self, tx: Tx, channel: int, first: int, last: int) -> list[SegmentEntry]:
         """The channel's messages between two seqs, as many as are read at once."""

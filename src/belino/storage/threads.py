@@ -13,7 +13,7 @@ from belino.domain.stored import Nearby, StoredMessage, Surroundings, ThreadSlic
 from belino.storage.database import TableRow, Tx, from_micros, maybe_from_micros, to_micros
 from belino.storage.dialect import marks
 from belino.storage.encryption import Keys
-from belino.storage.messages import SELECT, load
+from belino.storage.messages import SELECT, load, note_changed
 from belino.storage.row_ids import SEQ_BITS, SEQ_MASK, find_channel
 
 _HOUR = timedelta(hours=1)
@@ -35,11 +35,12 @@ def find_root(tx: Tx, channel: int, message_id: str, *, thread: str | None, repl
 def adopt_replies(tx: Tx, channel: int, message_id: str, root: str | None) -> None:
     """Move replies that came before the message they answer to its root; those in a thread of their own stay there."""
     if root is not None:
-        tx.execute(
+        adopted = tx.execute(
             "UPDATE messages SET root = ?1 WHERE channel = ?2 AND root = ?3 AND platform_id <> ?1 "
-            "AND conversation = (SELECT id FROM conversations WHERE channel = ?2 AND thread = '')",
+            "AND conversation = (SELECT id FROM conversations WHERE channel = ?2 AND thread = '') RETURNING id",
             (root, channel, message_id),
         )
+        note_changed(tx, [row["id"] for row in adopted.fetchall()])
 
 
 def around(tx: Tx, keys: Keys, anchor: StoredMessage, *, now: datetime, limit: int) -> Surroundings:
