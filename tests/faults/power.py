@@ -24,7 +24,7 @@ from belino.domain.outcome import MediaOutcome, Standing, TurnState
 from belino.domain.reply import Parcel, ParcelState, Receipt
 from belino.domain.stored import ClaimedParcel, ClaimedTurn, GrantKind, TurnEnd, Verdict
 from belino.storage import sqlite, sqlite_opening
-from belino.storage.file_writer import MEMORY_BYTES
+from belino.storage.disk import MEMORY_BYTES
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock

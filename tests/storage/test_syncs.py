@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from belino.domain.message import ConversationKey
+from belino.storage.disk import MEMORY_BYTES, STRAIGHT_BYTES
 from belino.storage.encryption import load_keys
-from belino.storage.file_writer import MEMORY_BYTES, STRAIGHT_BYTES
 from belino.storage.home import Home
 from belino.storage.store import Store
 from storage.pieces import chunks

@@ -16,7 +16,7 @@ from belino.delivery.outgoing_files import Keeper, shown_name
 from belino.domain.errors import MediaError, MediaNotFound, MediaTooLarge
 from belino.domain.reply import Offer
 from belino.media.jail import Jail, Seen, Unfinished
-from belino.storage.blobs import on_disk
+from belino.storage.disk import on_disk
 
 FILES_AT_MOST = 20
 """The most files of one reply; more files in `pending` go with the next."""

@@ -11,7 +11,7 @@ from belino.domain.failpoints import failpoint
 from belino.domain.ports import Clock
 from belino.domain.reply import ParcelState
 from belino.media.jail import Jail, Seen, ending_in
-from belino.storage.blobs import on_disk
+from belino.storage.disk import on_disk
 
 OUTGOING = "outgoing"
 PENDING, SENT, ERROR = (f"{OUTGOING}/{name}" for name in ("pending", "sent", "error"))

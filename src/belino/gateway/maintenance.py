@@ -22,8 +22,8 @@ from belino.media.fetch import Fetcher
 from belino.media.session_files import remove_copies, remove_older
 from belino.storage.backup_config import BackupConfig
 from belino.storage.backup_schedule import backup_folder, made_backups, make_backup, next_due
-from belino.storage.blobs import on_disk
 from belino.storage.database import DiskState
+from belino.storage.disk import on_disk
 from belino.storage.home import Home
 from belino.storage.store import Store
 from belino.turns.reply import Replies

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Self
 
 from belino.domain.errors import MediaError, MediaNotFound, MediaRefused, StoreError
-from belino.storage.blobs import on_disk
-from belino.storage.file_writer import write_all
+from belino.storage.disk import on_disk, write_all
 
 PIECE = 1 << 20
 DEEP = 8

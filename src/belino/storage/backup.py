@@ -14,7 +14,7 @@ from typing import Any
 from belino.domain.errors import StoreError
 from belino.domain.failpoints import failpoint
 from belino.storage.backup_place import CONFIGS, DATABASE, KEY, MANIFEST, SCRAP, backup_place
-from belino.storage.blobs import sync_folder
+from belino.storage.disk import sync_folder
 from belino.storage.home import Home
 from belino.storage.sqlite_files import copy_database, read_database
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from belino.domain.errors import StoreError
-from belino.storage.blobs import sync_folder
+from belino.storage.disk import sync_folder
 from belino.storage.home import Home
 
 MANIFEST = "backup.json"

@@ -9,7 +9,7 @@ from belino.storage.backup import Progress, back_up
 from belino.storage.backup_check import verify_backup
 from belino.storage.backup_config import BackupConfig
 from belino.storage.backup_place import MANIFEST, SCRAP, absolute, remove, remove_leftovers
-from belino.storage.blobs import sync_folder
+from belino.storage.disk import sync_folder
 from belino.storage.home import Home
 
 DAMAGED = ".damaged"

@@ -15,9 +15,10 @@ from belino.domain.reply import OutgoingFile
 from belino.domain.stored import GoneCopies, Strays, Tidied, Upload, UploadLimits
 from belino.storage import blobs, deletions, eviction, uploads
 from belino.storage.audit import audit_live
-from belino.storage.blobs import PIECE, BlobFolder, on_disk, read_pieces
+from belino.storage.blobs import PIECE, BlobFolder, read_pieces
 from belino.storage.checksums import Checksums
 from belino.storage.database import Database, TableRow, Tx, to_micros
+from belino.storage.disk import on_disk
 from belino.storage.encryption import Keys
 from belino.storage.garbage import tidy
 from belino.storage.row_ids import RowIds

@@ -7,7 +7,7 @@ import re
 import secrets
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,8 +18,7 @@ from belino.domain.errors import MediaNotFound, MediaTooLarge
 from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob
 from belino.storage.database import TableRow, Tx
-from belino.storage.file_writer import FileWriter
-from belino.storage.sqlite import store_error_of
+from belino.storage.disk import FileWriter, make_folder, on_disk, sync_folder
 
 PIECE = 1 << 20
 WRITES = 32
@@ -375,35 +374,3 @@ async def read_pieces(place: Path) -> AsyncIterator[bytes]:
     with file:
         while piece := await asyncio.to_thread(file.read, PIECE):
             yield piece
-
-
-async def on_disk(work: Callable[..., T], *arguments: object) -> T:
-    """Run file work in a thread. A full disk raises our own error; a cancelled caller waits for the thread.
-
-    Otherwise the caller would close the file during the work, and its descriptor could soon belong to another file.
-    """
-    running = asyncio.get_running_loop().run_in_executor(None, work, *arguments)
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait([running])
-        raise
-    except OSError as error:
-        raise store_error_of(error, "the bytes could not be kept") from error
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder that only its owner can enter, whatever the umask."""
-    if not folder.is_dir():
-        folder.mkdir(mode=0o700, exist_ok=True)
-        folder.chmod(0o700)
-        sync_folder(folder.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Sync a folder: a rename is durable only after that."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

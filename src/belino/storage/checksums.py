@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from belino.domain.outcome import CacheSize
 from belino.domain.ports import Clock
-from belino.storage.blobs import on_disk
+from belino.storage.disk import on_disk
 
 REMEMBERED = 20_000
 BELIEVED = timedelta(days=1)

@@ -12,8 +12,7 @@ import orjson
 
 from belino import registry
 from belino.domain.errors import StoreError
-from belino.storage.blobs import sync_folder
-from belino.storage.file_writer import write_all
+from belino.storage.disk import sync_folder, write_all
 
 KEY_BYTES = 32
 REF_CHARS = 12

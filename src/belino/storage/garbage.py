@@ -7,8 +7,9 @@ from functools import partial
 
 from belino.domain.stored import Strays, Tidied
 from belino.storage import blobs, deletions, eviction, uploads
-from belino.storage.blobs import BlobFolder, on_disk
+from belino.storage.blobs import BlobFolder
 from belino.storage.database import Database, Tx, to_micros
+from belino.storage.disk import on_disk
 from belino.storage.strays import StraySweep
 
 FRESH = timedelta(hours=1)

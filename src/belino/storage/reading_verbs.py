@@ -8,8 +8,9 @@ from belino.domain.media import Blob, Likeness, Printed
 from belino.domain.message import ConversationKey
 from belino.storage import eviction, readings
 from belino.storage.blob_verbs import TOUCH_EVERY, BlobVerbs
-from belino.storage.blobs import find_blob, insert_blob, on_disk
+from belino.storage.blobs import find_blob, insert_blob
 from belino.storage.database import Tx
+from belino.storage.disk import on_disk
 from belino.storage.sanitize import NOT_TEXT, mended
 
 _ALL_PARTS = (1, (1 << 63) - 1)

@@ -19,8 +19,8 @@ from belino.domain.errors import StoreError, StoreFull, StoreTooNew
 from belino.storage import eviction
 from belino.storage.backup import FORMAT, PIECE, Progress, blob_place, key_check
 from belino.storage.backup_place import CONFIGS, DATABASE, KEY, MANIFEST
-from belino.storage.blobs import sync_folder
 from belino.storage.database import Tx, to_micros
+from belino.storage.disk import sync_folder
 from belino.storage.encryption import KEY_BYTES
 from belino.storage.home import Home, lock_folder
 from belino.storage.migrations import STEPS

@@ -6,7 +6,6 @@ transaction to the next, and statements are bound to the connection directly.
 """
 
 import asyncio
-import errno
 import os
 import re
 import sqlite3
@@ -31,6 +30,7 @@ from belino.domain.errors import (
 from belino.domain.failpoints import failpoint
 from belino.domain.outcome import CacheSize
 from belino.storage.database import DiskState, Memo, Work
+from belino.storage.disk import store_error_of
 from belino.storage.migrations import STEPS
 
 BATCH = 500
@@ -435,15 +435,6 @@ def _refusal(error: sqlite3.Error, code: int | None) -> StoreError:
             "--repair` salvages what can still be read, or `belino restore DIR` brings a backup back"
         )
     return StoreError(f"the database refused: {error}")
-
-
-def store_error_of(error: OSError, what: str) -> StoreError:
-    """A file system error as one of ours; `what` names the failed operation."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return StoreFull(f"{what}: the disk is full")
-    if error.errno == errno.EROFS:
-        return StoreReadOnly(f"{what}: the file system is read-only")
-    return StoreError(f"{what}: {error.strerror}")
 
 
 def quick_check(connection: sqlite3.Connection, *, with_indexes: bool = False) -> str:

@@ -12,8 +12,9 @@ from functools import partial
 
 from belino.domain.stored import Strays, Tidied
 from belino.storage import blobs
-from belino.storage.blobs import BlobFolder, on_disk
+from belino.storage.blobs import BlobFolder
 from belino.storage.database import Database
+from belino.storage.disk import on_disk
 
 SETTLED = timedelta(hours=1)
 """Time after a start to notice that the database is the wrong one."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from belino.storage import file_writer
-from belino.storage.file_writer import FileWriter
+from belino.storage import disk
+from belino.storage.disk import FileWriter
 
 BLOCK = 4096
 MEMORY = 4 * BLOCK
@@ -21,8 +21,8 @@ Write = Callable[[int, Any], int]
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_writer, "MEMORY_BYTES", MEMORY)
-    monkeypatch.setattr(file_writer, "STRAIGHT_BYTES", STRAIGHT)
+    monkeypatch.setattr(disk, "MEMORY_BYTES", MEMORY)
+    monkeypatch.setattr(disk, "STRAIGHT_BYTES", STRAIGHT)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_file_of_any_size_is_written_as_it_came(descriptor: int, size: int, st
 
 
 def test_where_no_write_goes_past_memory_all_go_through_it(descriptor: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_writer, "_STRAIGHT", 0)
+    monkeypatch.setattr(disk, "_STRAIGHT", 0)
     content = body(3 * MEMORY + 7)
     assert pour(descriptor, content, 1021) == content
 
@@ -86,7 +86,7 @@ def _halving(write: Write, descriptor: int) -> Write:
 def test_what_was_not_taken_on_one_way_goes_the_other(
     descriptor: int, monkeypatch: pytest.MonkeyPatch, trouble: Callable[[Write, int], Write]
 ) -> None:
-    monkeypatch.setattr("belino.storage.file_writer.os.write", trouble(os.write, descriptor))
+    monkeypatch.setattr("belino.storage.disk.os.write", trouble(os.write, descriptor))
     content = body(2 * MEMORY + 5)
     assert pour(descriptor, content, 1021) == content
 
@@ -99,6 +99,6 @@ def test_a_full_disk_is_told(descriptor: int, monkeypatch: pytest.MonkeyPatch) -
             raise OSError(errno.ENOSPC, "No space left on device")
         return written(target, piece)
 
-    monkeypatch.setattr("belino.storage.file_writer.os.write", fill)
+    monkeypatch.setattr("belino.storage.disk.os.write", fill)
     with pytest.raises(OSError, match="No space"):
         pour(descriptor, body(2 * MEMORY), BLOCK)
