@@ -24,9 +24,9 @@ from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.stored import RefRecord, Verdict
 from belino.media.fetch import Fetcher, MediaConfig
 from belino.net.clock import SystemClock
-from belino.storage import blobs
-from belino.storage.blobs import BlobFolder, Partial
+from belino.storage import folder as blob_folder
 from belino.storage.database import Tx
+from belino.storage.folder import BlobFolder, Partial
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 
@@ -70,7 +70,7 @@ def watch(steps: Steps) -> None:
         (Partial, "close"),
         (BlobFolder, "adopt"),
         (BlobFolder, "_unlink"),
-        (blobs, "sync_folder"),
+        (blob_folder, "sync_folder"),
     ):
         setattr(owner, name, steps.around(getattr(owner, name)))
 

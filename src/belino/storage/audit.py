@@ -13,9 +13,10 @@ from belino.domain.outcome import MediaOutcome, MessageOutcome, TurnState
 from belino.domain.reply import ParcelState
 from belino.storage.arrivals import OWN
 from belino.storage.audit_rules import RULES, STRAY_FILE, WITHOUT_FILE, WRONG_SIZE, Rule
-from belino.storage.blobs import BlobFolder, blob_files, known, without_row
+from belino.storage.blob_rows import known, without_row
 from belino.storage.database import Database, Tx
 from belino.storage.disk import on_disk
+from belino.storage.folder import BlobFolder, blob_files
 from belino.storage.garbage import PREFIXES
 from belino.storage.home import Home
 from belino.storage.messages import OUTCOMES

@@ -13,13 +13,13 @@ from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.reply import OutgoingFile
 from belino.domain.stored import GoneCopies, Strays, Tidied, Upload, UploadLimits
-from belino.storage import blobs, deletions, eviction, uploads
+from belino.storage import blob_rows, deletions, eviction, uploads
 from belino.storage.audit import audit_live
-from belino.storage.blobs import PIECE, BlobFolder, read_pieces
 from belino.storage.checksums import Checksums
 from belino.storage.database import Database, TableRow, Tx, to_micros
 from belino.storage.disk import on_disk
 from belino.storage.encryption import Keys
+from belino.storage.folder import PIECE, BlobFolder, as_blob, read_pieces
 from belino.storage.garbage import tidy
 from belino.storage.row_ids import RowIds
 from belino.storage.uploads import NOTE_BYTES, UploadFile
@@ -57,7 +57,7 @@ class BlobVerbs(Verbs):
             kind = mime if isinstance(mime, str) else mime()
             with self._folder.settling(sha256):
                 await on_disk(self._folder.adopt, partial.path, sha256)
-                await self._database.write(lambda tx: blobs.insert_blob(tx, sha256, kind, size, now))
+                await self._database.write(lambda tx: blob_rows.insert_blob(tx, sha256, kind, size, now))
                 failpoint("blob.row.after")
         finally:
             partial.discard()
@@ -66,7 +66,7 @@ class BlobVerbs(Verbs):
 
     async def blob(self, sha256: str) -> Blob | None:
         """The blob, if it is stored and its checksum is right; a damaged one is deleted, and its refs record it."""
-        row = await self._database.read(lambda tx: blobs.find_blob(tx, sha256))
+        row = await self._database.read(lambda tx: blob_rows.find_blob(tx, sha256))
         return None if row is None else await self._proven(row)
 
     def outgoing(self, sha256: str, *, name: str, mime: str) -> OutgoingFile:
@@ -225,9 +225,9 @@ class BlobVerbs(Verbs):
 
     async def _proven(self, row: TableRow) -> Blob | None:
         """The blob of a row, if its file exists and its checksum is right; a damaged one is recorded as lost."""
-        blob = blobs.as_blob(row, self._folder)
+        blob = as_blob(row, self._folder)
         if blob is None and await on_disk(self._folder.bring_back, row["sha256"]):
-            blob = blobs.as_blob(row, self._folder)
+            blob = as_blob(row, self._folder)
         if blob is None or await self._proof.holds(blob.sha256, blob.path):
             return blob
         log.error("the bytes of blob %s are damaged on disk", blob.sha256)

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from belino.domain.stored import Strays, Tidied
-from belino.storage import blobs, deletions, eviction, uploads
-from belino.storage.blobs import BlobFolder
+from belino.storage import blob_rows, deletions, eviction, uploads
 from belino.storage.database import Database, Tx, to_micros
 from belino.storage.disk import on_disk
+from belino.storage.folder import BlobFolder
 from belino.storage.strays import StraySweep
 
 FRESH = timedelta(hours=1)
@@ -34,7 +34,7 @@ async def tidy(
     sizes, files, lost = dict[str, int](), 0, list[str]()
     for prefix in PREFIXES:
         lying = await on_disk(folder.lying, prefix)
-        known = await database.read(partial(blobs.known, prefix=prefix))
+        known = await database.read(partial(blob_rows.known, prefix=prefix))
         files += len(lying)
         sizes |= {name: size for name, size in lying.items() if name not in known and not folder.is_settling(name)}
         lost += [name for name in known if name not in lying]
@@ -51,7 +51,9 @@ async def tidy(
 
 async def _unused(database: Database, folder: BlobFolder, *, kept_before: int, now: int, dry_run: bool) -> Tidied:
     found, past = Tidied(), ""
-    while page := await database.read(partial(blobs.unused_blobs, kept_before=kept_before, after=past, limit=AT_ONCE)):
+    while page := await database.read(
+        partial(blob_rows.unused_blobs, kept_before=kept_before, after=past, limit=AT_ONCE)
+    ):
         names, past = [name for name, _ in page], page[-1][0]
         if not dry_run:
             forget = partial(_forget_unused, names=names, kept_before=kept_before, now=now)
@@ -67,7 +69,7 @@ async def _unused(database: Database, folder: BlobFolder, *, kept_before: int, n
 
 
 def _forget_unused(tx: Tx, names: Sequence[str], kept_before: int, now: int) -> tuple[str, ...]:
-    forgotten = blobs.forget_unused(tx, names, kept_before)
+    forgotten = blob_rows.forget_unused(tx, names, kept_before)
     deletions.note_deletion(tx, forgotten, now)
     return forgotten
 

@@ -14,7 +14,7 @@ from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.reply import DRAFT_OF, Doubt, OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
 from belino.domain.stored import ParcelFile, ParcelRecord, StoredMessage
 from belino.storage.arrivals import count_duplicate
-from belino.storage.blobs import use_blob
+from belino.storage.blob_rows import use_blob
 from belino.storage.changes import apply_changes
 from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.encryption import Keys

@@ -7,8 +7,8 @@ from belino.domain.errors import MediaNotFound
 from belino.domain.media import Blob, Likeness, Printed
 from belino.domain.message import ConversationKey
 from belino.storage import eviction, readings
+from belino.storage.blob_rows import find_blob, insert_blob
 from belino.storage.blob_verbs import TOUCH_EVERY, BlobVerbs
-from belino.storage.blobs import find_blob, insert_blob
 from belino.storage.database import Tx
 from belino.storage.disk import on_disk
 from belino.storage.sanitize import NOT_TEXT, mended

@@ -8,7 +8,7 @@ from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
 from belino.domain.media import Blob, Likeness, Printed
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
-from belino.storage.blobs import use_blob
+from belino.storage.blob_rows import use_blob
 from belino.storage.database import TableRow, Tx
 from belino.storage.dialect import marks
 from belino.storage.row_ids import find_channel

@@ -10,7 +10,7 @@ from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.stored import RefRecord
-from belino.storage.blobs import use_blob
+from belino.storage.blob_rows import use_blob
 from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.deletions import forsake, is_gone, note_gone
 from belino.storage.dialect import marks

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from belino.domain.errors import StoreIncomplete
 from belino.domain.failpoints import failpoint
-from belino.storage.blobs import count_blobs
 from belino.storage.disk import sync_folder
 from belino.storage.encryption import Keys, load_keys
+from belino.storage.folder import count_blobs
 from belino.storage.home import Home, lock_folder
 from belino.storage.restore import finish_restore
 from belino.storage.sqlite import SqliteDatabase, as_store_error, connect, primary_code

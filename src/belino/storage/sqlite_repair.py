@@ -15,9 +15,9 @@ from belino.domain.audit import Repaired, SalvagedTable
 from belino.domain.errors import StoreError, StoreIncomplete, StoreTooNew
 from belino.domain.outcome import MediaOutcome
 from belino.storage.arrivals import recount
-from belino.storage.blobs import BlobFolder
 from belino.storage.database import to_micros
 from belino.storage.disk import sync_folder
+from belino.storage.folder import BlobFolder
 from belino.storage.home import Home, lock_folder
 from belino.storage.migrations import STEPS
 from belino.storage.outbox import take_up_files

@@ -15,9 +15,9 @@ from belino.domain.ports import Clock
 from belino.domain.search import SearchHits, SearchQuery
 from belino.storage import uploads
 from belino.storage.access_verbs import AccessVerbs
-from belino.storage.blobs import BlobFolder
 from belino.storage.database import Database, DiskState, to_micros
 from belino.storage.encryption import Keys
+from belino.storage.folder import BlobFolder
 from belino.storage.home import Home
 from belino.storage.inbox_verbs import InboxVerbs
 from belino.storage.library_verbs import LibraryVerbs

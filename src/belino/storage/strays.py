@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from belino.domain.stored import Strays, Tidied
-from belino.storage import blobs
-from belino.storage.blobs import BlobFolder
+from belino.storage import blob_rows
 from belino.storage.database import Database
 from belino.storage.disk import on_disk
+from belino.storage.folder import BlobFolder
 
 SETTLED = timedelta(hours=1)
 """Time after a start to notice that the database is the wrong one."""
@@ -77,7 +77,7 @@ class StraySweep:
 
     async def _without_row(self, names: list[str]) -> tuple[str, ...]:
         # Read on the writer, whose order counts: a row that is inserted later is also reported later.
-        return await self._database.write(partial(blobs.without_row, names=names))
+        return await self._database.write(partial(blob_rows.without_row, names=names))
 
     async def _expire(self) -> tuple[dict[str, int], dict[str, int]]:
         """The sizes of files that expired after a week in `aside/`, and of those that remain."""

@@ -10,10 +10,11 @@ from belino.domain.errors import OverDailyLimit, UploadError, UploadsFull
 from belino.domain.message import ConversationKey
 from belino.domain.stored import Upload, UploadLimits
 from belino.storage import fetches
-from belino.storage.blobs import PIECE, insert_blob, use_blob
+from belino.storage.blob_rows import insert_blob, use_blob
 from belino.storage.database import Rows, TableRow, Tx, from_micros
 from belino.storage.deletions import forsake
 from belino.storage.disk import sync_folder, write_all
+from belino.storage.folder import PIECE
 
 NOTE_BYTES = 8 << 20
 """At most this much has to be sent again after the process was killed."""

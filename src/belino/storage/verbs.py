@@ -1,9 +1,9 @@
 """Verbs of the store: what every group of them shares."""
 
 from belino.domain.ports import Clock
-from belino.storage.blobs import BlobFolder
 from belino.storage.database import Database, to_micros
 from belino.storage.encryption import Keys
+from belino.storage.folder import BlobFolder
 
 
 class Verbs:

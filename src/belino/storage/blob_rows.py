@@ -1,0 +1,56 @@
+"""Rows of blobs: what the database lists, with type, size and the time of storing."""
+
+from collections.abc import Iterable, Sequence
+
+from belino.storage.database import TableRow, Tx
+
+_UNUSED = "kept < ? AND NOT EXISTS (SELECT 1 FROM blob_uses u WHERE u.sha256 = blobs.sha256)"
+
+
+def insert_blob(tx: Tx, sha256: str, mime: str, size: int, now: int, *, declared: bool = False) -> None:
+    """Insert the row of a stored blob. A declared type does not replace a detected one."""
+    tx.execute(
+        "INSERT INTO blobs (sha256, mime, size, kept) VALUES (?, ?, ?, ?) ON CONFLICT (sha256) DO UPDATE "
+        "SET kept = excluded.kept, mime = CASE WHEN ? = 1 THEN blobs.mime ELSE excluded.mime END",
+        (sha256, mime, size, now, int(declared)),
+    )
+
+
+def use_blob(tx: Tx, sha256: str, owner: str) -> None:
+    """Record that an owner uses a blob, once."""
+    tx.execute(
+        "INSERT INTO blob_uses (sha256, owner) VALUES (?, ?) ON CONFLICT (sha256, owner) DO NOTHING", (sha256, owner)
+    )
+
+
+def find_blob(tx: Tx, sha256: str) -> TableRow | None:
+    """A blob's row."""
+    row: TableRow | None = tx.execute("SELECT * FROM blobs WHERE sha256 = ?", (sha256,)).fetchone()
+    return row
+
+
+def unused_blobs(tx: Tx, kept_before: int, after: str, limit: int) -> tuple[tuple[str, int], ...]:
+    """The next unused blobs after a name, and their sizes; recently kept ones may be waiting for their first use."""
+    rows = tx.execute(f"SELECT sha256, size FROM blobs WHERE sha256 > ? AND {_UNUSED} LIMIT ?",
+                              (after, kept_before, limit))  # fmt: skip
+    return tuple((row["sha256"], row["size"]) for row in rows)
+
+
+def forget_unused(tx: Tx, names: Sequence[str], kept_before: int) -> tuple[str, ...]:
+    """Delete the rows of those of these blobs that are still unused."""
+    gone = []
+    for name in names:
+        row = tx.execute(f"DELETE FROM blobs WHERE sha256 = ? AND {_UNUSED}", (name, kept_before))
+        gone += [name] * row.rowcount
+    return tuple(gone)
+
+
+def known(tx: Tx, prefix: str) -> dict[str, int]:
+    """Every blob with a row whose name begins with these two digits, and its size."""
+    rows = tx.execute("SELECT sha256, size FROM blobs WHERE sha256 BETWEEN ? AND ?", (prefix, f"{prefix}g"))
+    return {row["sha256"]: row["size"] for row in rows}
+
+
+def without_row(tx: Tx, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of these files that have no row: a process died between moving them and recording it."""
+    return tuple(name for name in names if find_blob(tx, name) is None)
