@@ -7,6 +7,7 @@ import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from fnmatch import fnmatch
 from functools import cache
 from importlib.metadata import packages_distributions
@@ -247,6 +248,23 @@ def test_the_bytes_of_media_come_through_one_door() -> None:
     }
     ours = {caller for caller in callers if not caller.startswith(("adapters/", "testing/"))}
     assert ours == {"gateway/gateway.py", "media/fetch.py"}
+
+
+@of_every(MODULES)
+def test_only_storage_knows_where_blobs_lie(path: Path) -> None:
+    """Others open a blob with the store's `local`, which an engine without a folder has, too."""
+    if path.relative_to(SRC).parts[0] in ("storage", "bench"):
+        return
+    assert not {node.name for node in parsed(path)[ast.alias]} & {"folder", "BlobFolder", "blob_path"}
+    assert "belino.storage.folder" not in set(imported(path))
+    named = [node for node in parsed(path)[ast.Attribute] if node.attr == "blobs"]
+    assert not [node.lineno for node in named if ast.unparse(node.value).lower().endswith("home")]
+
+
+def test_a_blob_has_no_path() -> None:
+    from belino.domain.media import Blob
+
+    assert {field.name for field in fields(Blob)} == {"sha256", "mime", "size"}
 
 
 @of_every(MODULES)

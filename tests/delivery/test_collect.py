@@ -18,6 +18,7 @@ from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 from belino.testing.files import make_gif, make_pdf, make_png
+from blob_files import content_of
 from tools.town import Pencil
 
 HERE, THERE = (ConversationKey(platform="web", account="default", channel=name) for name in ("here", "there"))
@@ -58,7 +59,7 @@ class Desk:
     async def bytes_of(self, offer: Offer) -> bytes:
         blob = await self.store.blob(offer.sha256)
         assert blob is not None
-        return blob.path.read_bytes()
+        return await content_of(self.store, blob)
 
 
 async def _pieces(content: bytes) -> AsyncIterator[bytes]:

@@ -23,6 +23,7 @@ from belino.media.stream_header import SoundFacts
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
+from blob_files import content_of
 from delivery.platforms import KB, MB, PLATFORMS
 from media.test_audio import tone
 
@@ -52,7 +53,7 @@ class Speaks:
         self.path = tmp_path / "voice"
         self.error = error
 
-    def facts(self, blob: Blob) -> SoundFacts:
+    async def facts(self, blob: Blob) -> SoundFacts:
         return SoundFacts(codec="pcm", seconds=3.0) if blob.mime == "audio/wav" else SoundFacts()
 
     @asynccontextmanager
@@ -116,7 +117,7 @@ async def test_a_picture_is_fitted_and_the_copy_is_a_blob_with_a_name_that_tells
     assert (made.caption, made.pending) == ("hi", "IMG.HEIC")
     blob = await store.blob(made.sha256)
     assert blob is not None
-    assert blob.path.read_bytes() == b"fitted"
+    assert await content_of(store, blob) == b"fitted"
     assert decision.reason == "image/heic is not taken as a photo here, so it was made image/jpeg, 10×20, 6B"
 
 
@@ -192,8 +193,9 @@ async def test_real_pictures_and_sounds_end_up_within_the_limits(store: Store, t
     sound = await offered(store, "take.wav", "audio/wav", tone(), wanted=SendAs.VOICE)
     voice = FileLimit(max_bytes=190 * KB, mimes=frozenset({"audio/ogg"}), codecs=frozenset({"opus"}))
     limits = replace(TEAMS, files={**TEAMS.files, SendAs.VOICE: voice})
+    scratch = tmp_path / "scratch"
     async with Sandbox() as sandbox:
-        images, sounds = Images(sandbox, tmp_path / "scratch"), Sounds(sandbox, tmp_path / "scratch")
+        images, sounds = Images(sandbox, scratch, store.local), Sounds(sandbox, scratch, store.local)
         decisions = await Preparer(store, lambda: images, lambda: sounds).prepare([picture, sound], limits)
     assert [(each.action, each.send_as) for each in decisions] == [
         (Action.SEND, SendAs.PHOTO),

@@ -68,7 +68,7 @@ def watch(steps: Steps) -> None:
         (Partial, "open"),
         (Partial, "write"),
         (Partial, "close"),
-        (BlobFolder, "adopt"),
+        (BlobFolder, "_take"),
         (BlobFolder, "_unlink"),
         (blob_folder, "sync_folder"),
     ):

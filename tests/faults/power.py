@@ -28,6 +28,7 @@ from belino.storage.disk import MEMORY_BYTES
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
+from blob_files import content_of
 from faults.disk import Copy, Disk, Event, Promise, promises
 from faults.recorder import Recorder
 
@@ -257,7 +258,7 @@ async def _stands(store: Store, upload_id: str, offset: int) -> bool:
     except Exception:  # noqa: BLE001 - the bytes are not those that were announced
         return False
     blob = await store.blob(done.sha256 or "")
-    return blob is not None and blob.path.read_bytes() == body
+    return blob is not None and await content_of(store, blob) == body
 
 
 def chosen(events: list[Event], cuts: int, rng: Random) -> list[tuple[int, float]]:

@@ -20,6 +20,7 @@ from belino.storage.sqlite import SqliteDatabase
 from belino.storage.store import open_store
 from belino.testing import FakeClock, GatewayProcess, ScriptedAgent
 from belino.web.responses import refusal_of
+from blob_files import content_of
 from faults.looking import check_state_folder, history, until_idle
 from gateway.house import House, until
 
@@ -111,7 +112,7 @@ async def test_bytes_that_the_disk_does_not_take_leave_nothing_and_are_taken_lat
             await store.keep(chunks(), mime="text/plain", limit=100)
         assert not list((tmp_path / "home" / "blobs" / "tmp").iterdir())
         blob = await store.keep(chunks(), mime="text/plain", limit=100)
-        assert blob.path.read_bytes() == b"some bytes"
+        assert await content_of(store, blob) == b"some bytes"
     finally:
         await store.close()
 

@@ -22,7 +22,7 @@ from adapters import discord_samples, slack_samples
 from belino.adapters.telegram.authors import TelegramBot
 from belino.adapters.telegram.parse import parse
 from belino.domain.errors import MediaError, StoreError
-from belino.domain.media import Blob, MediaKind, MediaRef
+from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Arrival, Message
 from belino.domain.outcome import MediaOutcome
 from belino.domain.safe_text import disarm
@@ -34,6 +34,7 @@ from belino.media.sniff import HEAD_BYTES, sniff
 from belino.testing import make_gif, make_jpeg, make_png, make_webp
 from belino.testing.files import sample_files
 from faults.looking import SOAK
+from media.local_files import local_blob, open_local
 
 SEED = 20260101
 SAMPLES = Path(__file__).parent.parent / "samples"
@@ -248,7 +249,7 @@ async def test_every_picture_is_decoded_or_refused_whatever_happened_to_it(tmp_p
     scratch = tmp_path / "scratch"
     begin = pictures()
     async with Sandbox() as sandbox:
-        images = Images(sandbox, scratch)
+        images = Images(sandbox, scratch, open_local)
         await look(images, tmp_path / "blob", make_png(2, 2), Random(0))  # the parent starts now
         held = open_descriptors()
         for number, rng in rounds(200, 5_000):
@@ -263,7 +264,7 @@ async def test_every_picture_is_decoded_or_refused_whatever_happened_to_it(tmp_p
 async def look(images: Images, path: Path, content: bytes, rng: Random) -> list[object]:
     """How a probe and a fit ended."""
     path.write_bytes(content)
-    blob = Blob(sha256=f"{rng.getrandbits(256):064x}", mime="image/png", size=len(content), path=path)
+    blob = local_blob(path, mime="image/png", sha256=f"{rng.getrandbits(256):064x}")
     ends: list[object] = []
     try:
         ends.append(await images.probe(blob))

@@ -12,7 +12,6 @@ from random import Random
 import pytest
 
 from belino.domain.document import DocumentText, DocumentUnit, Unread
-from belino.domain.media import Blob
 from belino.media.documents import Documents
 from belino.media.sandbox.sandbox import Sandbox
 from belino.media.sniff import sniff
@@ -20,6 +19,7 @@ from belino.readers.parts import CannotRead, ReadOptions
 from belino.readers.read import READS
 from belino.testing.documents import document_files
 from faults.test_fuzz import mutated, open_descriptors, rounds, starts, within
+from media.local_files import local_blob, open_local
 from readers.office97 import (
     VANISH,
     early_word,
@@ -118,7 +118,7 @@ async def test_every_document_has_exactly_one_end_in_the_sandbox(tmp_path: Path)
     scratch, path = tmp_path / "scratch", tmp_path / "blob"
     begin = documents()
     async with Sandbox() as sandbox:
-        reader = Documents(sandbox, scratch)
+        reader = Documents(sandbox, scratch, open_local)
         await look(reader, path, b"words", ReadOptions(mime="text/plain"))  # the parent starts now
         held = open_descriptors()
         for number, rng in rounds(250, 6_000):
@@ -133,6 +133,6 @@ async def test_every_document_has_exactly_one_end_in_the_sandbox(tmp_path: Path)
 
 async def look(reader: Documents, path: Path, content: bytes, options: ReadOptions) -> DocumentText:
     path.write_bytes(content)
-    blob = Blob(sha256="0" * 64, mime=options.mime, size=len(content), path=path)
+    blob = local_blob(path, mime=options.mime)
     parts = (options.first, options.last if options.last is not None else 10**9)
     return await reader.read(blob, mime=options.mime, name=options.name, parts=parts, max_chars=options.max_chars)

@@ -19,6 +19,7 @@ from belino.media.stream_open import TYPES
 from belino.media.video import VideoFacts, Videos
 from belino.testing import make_png
 from faults.test_fuzz import mutated, open_descriptors, rounds, starts
+from media.local_files import local_blob, open_local
 from media.pictures import animation
 from media.test_audio import encoded, tone
 from media.videos import song_with_cover, video
@@ -44,8 +45,8 @@ class Asking:
     """Every way to ask for a stream; what comes back is looked at."""
 
     def __init__(self, sandbox: Sandbox, scratch: Path) -> None:
-        self.sounds, self.videos = Sounds(sandbox, scratch), Videos(sandbox, scratch)
-        self.sheets = Sheets(Images(sandbox, scratch), sandbox, scratch, self.videos)
+        self.sounds, self.videos = Sounds(sandbox, scratch, open_local), Videos(sandbox, scratch, open_local)
+        self.sheets = Sheets(Images(sandbox, scratch, open_local), sandbox, scratch, self.videos)
         self.ways: tuple[Ask, ...] = (
             self.sounds.probe, self.sounds.waveform, self.mono, self.voice,
             self.videos.probe, self.frames, self.frames, self.sheet, self.poster, self.album,
@@ -101,7 +102,7 @@ async def test_every_sound_and_video_is_decoded_or_refused_whatever_happened_to_
 async def look(ask: Ask, path: Path, content: bytes, rng: Random) -> object:
     path.write_bytes(content)
     mime = sniff(content).mime if rng.random() < 0.7 else rng.choice(sorted(TYPES))
-    blob = Blob(sha256=f"{rng.getrandbits(256):064x}", mime=mime, size=len(content), path=path)
+    blob = local_blob(path, mime=mime, sha256=f"{rng.getrandbits(256):064x}")
     try:
         return await ask(blob)
     except MediaError as error:

@@ -18,6 +18,7 @@ from belino.storage.home import Home
 from belino.storage.restore import restore
 from belino.storage.store import open_store
 from belino.testing import FakeClock
+from blob_files import path_of
 from gateway.house import House, until
 
 DAILY = BackupConfig(every="24h", keep=2, to=Path("../backups"))
@@ -105,7 +106,7 @@ async def test_one_that_is_not_whole_deletes_no_older_one_and_only_the_last_such
         store = await open_store(home, clock=clock)
         blob = await store.keep(_once(b"bytes"), mime="a/b", limit=10)
         await store.close()
-        blob.path.write_bytes(b"rot")
+        path_of(store, blob).write_bytes(b"rot")
         whole = names(home)
         for _ in range(2):
             await days_later(clock, 1.1)

@@ -10,10 +10,11 @@ from belino.domain.errors import MediaError, ToolError
 from belino.domain.media import FileBlock
 from belino.domain.message import ConversationKey, Deletion, Message
 from belino.domain.outcome import MediaOutcome
-from belino.domain.reply import Parcel, ParcelState
+from belino.domain.reply import OutgoingFile, Parcel, ParcelState
 from belino.domain.turn import Accepted, Final, ReplyPart, Turn
 from belino.gateway.gateway import Gateway
 from belino.testing import ScriptedAgent, make_png
+from blob_files import content_of, is_here, path_of
 from gateway.house import House, until
 
 PICTURE = make_png(40, 30)
@@ -57,7 +58,7 @@ async def test_a_deleted_picture_leaves_bytes_copies_and_memory_and_is_answered_
         assert blob is not None
         await gateway._fetcher.read(blob, 1000)
         await gateway.accept(gone(message))
-        await until(lambda: not blob.path.exists() and not len(gateway._fetcher._memory._opened()))
+        await until(lambda: not path_of(gateway.store, blob).exists() and not len(gateway._fetcher._memory._opened()))
         assert not file.path.exists()
         with pytest.raises(ToolError, match=f"{ref} was deleted by its sender"):
             await toolbox.call("fetch_media", {"ref": ref})
@@ -78,7 +79,7 @@ async def test_bytes_that_another_channel_uses_stay(house: House) -> None:
         assert await gateway.store.find_ref(ref) is None
         blob = await gateway.store.blob(record.ref.sha256 or "")
         assert blob is not None
-        assert blob.path.read_bytes() == PICTURE
+        assert await content_of(gateway.store, blob) == PICTURE
 
 
 class Patient:
@@ -121,7 +122,7 @@ async def test_a_running_turn_is_told_by_its_next_call_and_keeps_the_bytes_for_h
         assert blob is not None
         await gateway.accept(gone(message))
         async with asyncio.timeout(60):
-            while blob.path.exists():
+            while await is_here(gateway.store, blob):
                 await house.clock.advance(1)
                 await asyncio.sleep(0.001)
         agent.go_on.set()
@@ -154,9 +155,9 @@ async def test_damaged_bytes_are_fetched_again_once_and_without_the_platform_say
                 house.wire._far_side.files.clear()
             record = await gateway.store.find_ref(ref)
             assert record is not None
-            blob.path.write_bytes(PICTURE[:-1] + b"?")
+            path_of(gateway.store, blob).write_bytes(PICTURE[:-1] + b"?")
             if has_it:
-                assert (await gateway.fetch(record)).path.read_bytes() == PICTURE
+                assert await content_of(gateway.store, await gateway.fetch(record)) == PICTURE
             else:
                 with pytest.raises(MediaError):
                     await gateway.fetch(record)
@@ -172,9 +173,9 @@ async def test_a_parcel_whose_bytes_are_damaged_is_held_with_the_reason(house: H
     where = ConversationKey(platform="memory", account="default", channel="dm")
     async with house.gateway() as resting:
         blob = await resting.store.keep(pieces(PICTURE), mime="image/png", limit=len(PICTURE))
-        file = resting.store.outgoing(blob.sha256, name="chart.png", mime="image/png")
+        file = OutgoingFile(name="chart.png", mime="image/png", size=blob.size, sha256=blob.sha256)
         await resting.store.put_parcels((Parcel(key="p", conversation=where, files=(file,)),))
-    blob.path.write_bytes(PICTURE[:-1] + b"?")
+    path_of(resting.store, blob).write_bytes(PICTURE[:-1] + b"?")
     async with house.at_work() as gateway:
         async with asyncio.timeout(60):
             while (parcel := (await gateway.store.parcels())[0]).state is not ParcelState.HELD:

@@ -32,7 +32,7 @@ async def rendered(town: Town, ref: str, form: str) -> Rendered:
     async def held(wanted: RefRecord) -> Blob:
         return await fetcher.fetch(wanted)
 
-    return await render_ref(record, form, RenderOptions(), library=town.store, renderer=town.renderer, held=held)
+    return await render_ref(record, form, RenderOptions(), store=town.store, renderer=town.renderer, held=held)
 
 
 async def test_what_of_an_album_is_not_on_its_sheet_is_named(town: Town) -> None:

@@ -18,6 +18,7 @@ from belino.media import audio, stream_header, stream_open
 from belino.media.audio import Sounds
 from belino.media.sandbox.sandbox import Sandbox
 from belino.media.stream_header import SoundFacts, sound_facts
+from media.local_files import local_blob, open_local
 from media.videos import Here, Lying, unmeasured, video
 
 SECONDS = 1.5
@@ -57,13 +58,13 @@ def facts(content: bytes, mime: str) -> SoundFacts:
 
 def blob(path: Path, content: bytes, mime: str) -> Blob:
     path.write_bytes(content)
-    return Blob(sha256="0" * 64, mime=mime, size=len(content), path=path)
+    return local_blob(path, mime=mime)
 
 
 @pytest.fixture
 async def sounds(tmp_path: Path) -> AsyncIterator[Sounds]:
     async with Sandbox() as sandbox:
-        yield Sounds(sandbox, tmp_path / "scratch")
+        yield Sounds(sandbox, tmp_path / "scratch", open_local)
 
 
 @pytest.mark.slow
@@ -149,22 +150,26 @@ def quiet_then_loud() -> bytes:
 async def test_a_sound_is_probed_for_what_its_headers_leave_out(
     tmp_path: Path, content: Callable[[], bytes], mime: str, found: SoundFacts
 ) -> None:
-    assert await Sounds(Here(), tmp_path).probe(blob(tmp_path / "in", content(), mime)) == found
+    assert await Sounds(Here(), tmp_path, open_local).probe(blob(tmp_path / "in", content(), mime)) == found
 
 
 async def test_a_sound_called_something_else_is_known_by_its_bytes(tmp_path: Path) -> None:
-    facts = await Sounds(Here(), tmp_path).probe(blob(tmp_path / "in", tone(), "audio/ogg"))
+    facts = await Sounds(Here(), tmp_path, open_local).probe(blob(tmp_path / "in", tone(), "audio/ogg"))
     assert facts.codec == "pcm_s16le"
 
 
 async def test_a_waveform_tells_silence_from_sound(tmp_path: Path) -> None:
-    heights = await Sounds(Here(), tmp_path).waveform(blob(tmp_path / "in", quiet_then_loud(), "audio/wav"), points=10)
+    heights = await Sounds(Here(), tmp_path, open_local).waveform(
+        blob(tmp_path / "in", quiet_then_loud(), "audio/wav"), points=10
+    )
     assert heights[:5] == (0,) * 5 and all(height >= 95 for height in heights[5:])
 
 
 @pytest.mark.parametrize("points", [1, 120, 1_000])
 async def test_a_waveform_has_as_many_points_as_were_asked_for_and_no_gaps(tmp_path: Path, points: int) -> None:
-    heights = await Sounds(Here(), tmp_path).waveform(blob(tmp_path / "in", tone(), "audio/wav"), points=points)
+    heights = await Sounds(Here(), tmp_path, open_local).waveform(
+        blob(tmp_path / "in", tone(), "audio/wav"), points=points
+    )
     assert len(heights) == points and min(heights[: points - 1], default=100) > 50
 
 
@@ -172,7 +177,9 @@ async def test_a_sound_that_takes_too_long_is_sampled_by_seeking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audio, "_whole", lambda *_: False)
-    heights = await Sounds(Here(), tmp_path).waveform(blob(tmp_path / "in", quiet_then_loud(), "audio/wav"), points=4)
+    heights = await Sounds(Here(), tmp_path, open_local).waveform(
+        blob(tmp_path / "in", quiet_then_loud(), "audio/wav"), points=4
+    )
     assert heights[0] == 0 and heights[3] >= 95
 
 
@@ -189,11 +196,11 @@ def test_that_a_sound_takes_too_long_is_known_before_that_time_is_spent(
 async def test_noise_on_a_silent_line_does_not_look_like_speech(tmp_path: Path) -> None:
     hum = bytearray(tone())
     hum[44:] = b"\x05\0\xfb\xff" * ((len(hum) - 44) // 4)
-    assert max(await Sounds(Here(), tmp_path).waveform(blob(tmp_path / "in", bytes(hum), "audio/wav"))) <= 1
+    assert max(await Sounds(Here(), tmp_path, open_local).waveform(blob(tmp_path / "in", bytes(hum), "audio/wav"))) <= 1
 
 
 async def test_a_sound_becomes_a_wav_file_of_one_channel_and_16_khz(tmp_path: Path) -> None:
-    sounds = Sounds(Here(), tmp_path / "scratch")
+    sounds = Sounds(Here(), tmp_path / "scratch", open_local)
     async with sounds.mono(blob(tmp_path / "in", tone(rate=44_100), "audio/wav")) as path:
         with wave.open(str(path), "rb") as made:
             assert (made.getnchannels(), made.getframerate(), made.getsampwidth()) == (1, 16_000, 2)
@@ -206,14 +213,16 @@ async def test_a_sound_becomes_a_wav_file_of_one_channel_and_16_khz(tmp_path: Pa
 
 async def test_the_sound_of_a_video_is_a_sound(tmp_path: Path) -> None:
     content = video(form="webm", codec="libvpx", sound=True)
-    assert (await Sounds(Here(), tmp_path).probe(blob(tmp_path / "in", content, "video/webm"))).codec == "opus"
+    assert (
+        await Sounds(Here(), tmp_path, open_local).probe(blob(tmp_path / "in", content, "video/webm"))
+    ).codec == "opus"
     with pytest.raises(MediaRefused, match="no sound"):
-        await Sounds(Here(), tmp_path).waveform(blob(tmp_path / "in", video(), "video/mp4"))
+        await Sounds(Here(), tmp_path, open_local).waveform(blob(tmp_path / "in", video(), "video/mp4"))
 
 
 async def test_an_empty_sound_says_so(tmp_path: Path) -> None:
     with pytest.raises(MediaRefused, match="empty"):
-        await Sounds(Here(), tmp_path).probe(blob(tmp_path / "in", b"", "audio/ogg"))
+        await Sounds(Here(), tmp_path, open_local).probe(blob(tmp_path / "in", b"", "audio/ogg"))
 
 
 def test_the_headers_of_a_webm_tell_its_length_unless_it_was_recorded_by_a_browser() -> None:
@@ -231,23 +240,25 @@ HONEST: dict[str, Any] = {"codec": "opus", "seconds": 2.0, "rate": 48_000, "chan
 )
 async def test_what_a_child_says_of_a_sound_is_checked(tmp_path: Path, lie: dict[str, Any]) -> None:
     source = blob(tmp_path / "in", b"x", "audio/ogg")
-    assert await Sounds(Lying(HONEST), tmp_path).probe(source) == SoundFacts(**HONEST)
+    assert await Sounds(Lying(HONEST), tmp_path, open_local).probe(source) == SoundFacts(**HONEST)
     with pytest.raises(MediaRefused, match="no proper answer"):
-        await Sounds(Lying({**HONEST, **lie}), tmp_path).probe(source)
+        await Sounds(Lying({**HONEST, **lie}), tmp_path, open_local).probe(source)
 
 
 @pytest.mark.parametrize("heights", [None, [], [0], [0, 101], [0, -1], [0, True], [0, "1"], [0, 1, 2]], ids=str)
 async def test_the_waveform_a_child_tells_is_checked(tmp_path: Path, heights: Any) -> None:
     source = blob(tmp_path / "in", b"x", "audio/ogg")
-    assert await Sounds(Lying({"heights": [0, 100]}), tmp_path).waveform(source, points=2) == (0, 100)
+    assert await Sounds(Lying({"heights": [0, 100]}), tmp_path, open_local).waveform(source, points=2) == (0, 100)
     with pytest.raises(MediaRefused, match="no proper answer"):
-        await Sounds(Lying({"heights": heights}), tmp_path).waveform(source, points=2)
+        await Sounds(Lying({"heights": heights}), tmp_path, open_local).waveform(source, points=2)
 
 
 @pytest.mark.parametrize("content", [b"", b"RIFF" + bytes(40), tone(0.1)[:-1]], ids=["nothing", "no header", "short"])
 async def test_the_wav_file_a_child_wrote_is_checked(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(MediaRefused, match="gave no sound"):
-        async with Sounds(Lying({}, content), tmp_path / "scratch").mono(blob(tmp_path / "in", b"x", "audio/ogg")):
+        async with Sounds(Lying({}, content), tmp_path / "scratch", open_local).mono(
+            blob(tmp_path / "in", b"x", "audio/ogg")
+        ):
             pass
 
 
@@ -274,7 +285,7 @@ async def test_without_an_encoder_the_way_out_is_named_and_headers_still_tell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream_open, "find_spec", lambda name: None)
-    sounds, source = Sounds(Here(), tmp_path), blob(tmp_path / "in", tone(), "audio/wav")
+    sounds, source = Sounds(Here(), tmp_path, open_local), blob(tmp_path / "in", tone(), "audio/wav")
     with pytest.raises(MediaRefused, match=r"belino\[av\]"):
         async with sounds.voice(source, max_bytes=100_000):
             pass

@@ -10,6 +10,7 @@ from belino.domain.errors import MediaError, MediaRefused
 from belino.domain.media import Blob
 from belino.media.documents import MAX_CHARS, Documents, pages_without_text
 from belino.media.sandbox.sandbox import Sandbox
+from media.local_files import local_blob, open_local
 from media.videos import Here, Lying
 from readers.made import SCANNED, line, make_pdf, make_word, words
 
@@ -20,7 +21,7 @@ DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 def blob(folder: Path, content: bytes) -> Blob:
     path = folder / "source"
     path.write_bytes(content)
-    return Blob(sha256="0" * 64, mime=PDF, size=len(content), path=path)
+    return local_blob(path, mime=PDF)
 
 
 def told(head: object, *parts: object) -> bytes:
@@ -31,12 +32,12 @@ HEAD = {"unit": "page", "total": 3, "unread": None, "reason": "", "notes": []}
 
 
 async def believed(folder: Path, content: bytes, max_chars: int = MAX_CHARS) -> DocumentText:
-    documents = Documents(Lying({}, content), folder / "scratch")
+    documents = Documents(Lying({}, content), folder / "scratch", open_local)
     return await documents.read(blob(folder, b"x"), mime=PDF, max_chars=max_chars)
 
 
 async def test_pages_are_read_and_those_without_text_are_told(tmp_path: Path) -> None:
-    documents = Documents(Here(), tmp_path / "scratch")
+    documents = Documents(Here(), tmp_path / "scratch", open_local)
     text = await documents.read(blob(tmp_path, make_pdf(line("one"), SCANNED, line("three"))), mime=PDF, parts=(1, 2))
     assert (text.unit, text.total, [part.text for part in text.parts]) == (DocumentUnit.PAGE, 3, ["one", ""])
     assert pages_without_text(text) == (2,)
@@ -44,19 +45,19 @@ async def test_pages_are_read_and_those_without_text_are_told(tmp_path: Path) ->
 
 
 async def test_a_type_without_a_reader_is_unsupported_and_nothing_is_asked(tmp_path: Path) -> None:
-    text = await Documents(Lying({}), tmp_path).read(blob(tmp_path, b"x"), mime="application/x-hwp")
+    text = await Documents(Lying({}), tmp_path, open_local).read(blob(tmp_path, b"x"), mime="application/x-hwp")
     assert (text.unread, text.total) == (Unread.UNSUPPORTED, 0)
 
 
 async def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
-    text = await Documents(Here(), tmp_path).read(blob(tmp_path, b"PK\x03\x04"), mime=DOCX)
+    text = await Documents(Here(), tmp_path, open_local).read(blob(tmp_path, b"PK\x03\x04"), mime=DOCX)
     assert text.unread is Unread.UNREADABLE
     assert "broken" in text.reason
 
 
 async def test_an_office_file_in_an_old_container_is_not_taken_for_a_broken_archive(tmp_path: Path) -> None:
     old = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
-    text = await Documents(Here(), tmp_path).read(blob(tmp_path, old), mime=DOCX)
+    text = await Documents(Here(), tmp_path, open_local).read(blob(tmp_path, old), mime=DOCX)
     assert (text.unread, text.reason) == (Unread.UNREADABLE, "the file is broken")
 
 
@@ -108,11 +109,11 @@ async def test_a_sandbox_that_fails_is_an_error_not_a_document(tmp_path: Path) -
             raise MediaError("the sandbox died twice")
 
     with pytest.raises(MediaError, match="died"):
-        await Documents(Gone(), tmp_path).read(blob(tmp_path, b"x"), mime=PDF)
+        await Documents(Gone(), tmp_path, open_local).read(blob(tmp_path, b"x"), mime=PDF)
 
 
 async def test_a_page_becomes_a_picture_within_the_limits(tmp_path: Path) -> None:
-    documents = Documents(Here(), tmp_path / "scratch")
+    documents = Documents(Here(), tmp_path / "scratch", open_local)
     source = blob(tmp_path, make_pdf(line("one"), line("two")))
     picture = await documents.page(source, 2, max_bytes=20_000, max_side=200)
     assert max(picture.width, picture.height) == 200
@@ -125,7 +126,7 @@ async def test_a_page_becomes_a_picture_within_the_limits(tmp_path: Path) -> Non
 @pytest.mark.slow
 async def test_documents_are_read_behind_real_walls(tmp_path: Path) -> None:
     async with Sandbox() as sandbox:
-        documents = Documents(sandbox, tmp_path / "scratch")
+        documents = Documents(sandbox, tmp_path / "scratch", open_local)
         text = await documents.read(blob(tmp_path, make_word(words("Hello"))), mime=DOCX)
         assert text.parts[0].text == "Hello"
         scan = blob(tmp_path, make_pdf(SCANNED))

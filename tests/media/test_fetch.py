@@ -29,6 +29,7 @@ from belino.media.fetch import AT_ONCE, BEGINNINGS, PER_ACCOUNT, Fetcher, MediaC
 from belino.net.stream import BrokenOff
 from belino.testing import make_png
 from belino.testing.clock import START
+from blob_files import content_of, is_here, path_of
 from tools.town import HERE, THERE, File, Town
 
 
@@ -96,7 +97,7 @@ async def test_the_bytes_are_fetched_once_and_held(town: Town, platform: Platfor
     (record,) = await arrive(town)
     fetch = fetcher(town, platform)
     blob = await fetch.fetch(record)
-    assert blob.path.read_bytes() == platform.body
+    assert await content_of(town.store, blob) == platform.body
     again = await look(town, record.ref.id)
     assert again.outcome is MediaOutcome.HELD and again.ref.sha256 == blob.sha256
     assert await fetch.fetch(again) == await fetch.fetch(record) == blob
@@ -472,7 +473,7 @@ async def test_a_body_that_cannot_be_continued_is_begun_again(town: Town, platfo
             await asyncio.sleep(0)
         platform.breaking = None
         await town.clock.advance(60)
-    assert fetching.result().path.read_bytes() == platform.body
+    assert await content_of(town.store, fetching.result()) == platform.body
     assert len(platform.calls) == 2
 
 
@@ -511,7 +512,7 @@ async def test_what_was_used_longest_ago_makes_room_and_can_be_fetched_again(tow
     again = await look(town, used.ref.id)
     assert "made room" in again.reason and again.ref.sha256 == used.ref.sha256
     platform.body = b"1" * 10
-    assert (await fetch.fetch(again)).path.read_bytes() == b"1" * 10
+    assert await content_of(town.store, await fetch.fetch(again)) == b"1" * 10
 
 
 async def test_what_is_needed_now_makes_no_room(town: Town, platform: Platform) -> None:
@@ -519,9 +520,9 @@ async def test_what_is_needed_now_makes_no_room(town: Town, platform: Platform) 
     first, blob = await hold(town, platform, fetch, b"0" * 10)
     with fetch.pin(blob.sha256):
         second, _ = await hold(town, platform, fetch, b"1" * 10)
-        assert (await look(town, first.ref.id)).outcome is MediaOutcome.HELD and blob.path.exists()
+        assert (await look(town, first.ref.id)).outcome is MediaOutcome.HELD and await is_here(town.store, blob)
     await hold(town, platform, fetch, b"2" * 10)
-    assert (await look(town, first.ref.id)).outcome is MediaOutcome.REFERENCED and not blob.path.exists()
+    assert (await look(town, first.ref.id)).outcome is MediaOutcome.REFERENCED and not await is_here(town.store, blob)
     assert (await look(town, second.ref.id)).outcome is MediaOutcome.REFERENCED
 
 
@@ -534,7 +535,7 @@ async def test_media_past_its_time_is_expired_and_not_asked_for(town: Town, plat
     town.clock.shift(2 * 86_400)
     assert await fetch.sweep() == 2
     await town.store.tidy()
-    assert not blob.path.exists()
+    assert not await is_here(town.store, blob)
     calls = len(platform.calls)
     for record in (held, promised):
         ended = await look(town, record.ref.id)
@@ -558,8 +559,8 @@ async def test_small_files_are_read_from_disk_once(town: Town, platform: Platfor
     _, small = await hold(town, platform, fetch, b"small")
     _, large = await hold(town, platform, fetch, b"x" * 101)
     assert await fetch.read(small, 3) == b"sma" and await fetch.read(large, 3) == b"xxx"
-    small.path.unlink()
-    large.path.unlink()
+    path_of(town.store, small).unlink()
+    path_of(town.store, large).unlink()
     assert await fetch.read(small, 100) == b"small"
     with pytest.raises(MediaNotFound):
         await fetch.read(large, 3)
@@ -571,7 +572,7 @@ async def test_memory_holds_no_more_than_it_may(town: Town, platform: Platform) 
     for blob in blobs:
         await fetch.read(blob, 1)
     for blob in blobs:
-        blob.path.unlink()
+        path_of(town.store, blob).unlink()
     for blob in blobs[1:]:
         assert len(await fetch.read(blob, 100)) == 100
     with pytest.raises(MediaNotFound):
@@ -579,7 +580,7 @@ async def test_memory_holds_no_more_than_it_may(town: Town, platform: Platform) 
     nothing = fetcher(town, platform, memory_bytes=0)
     _, blob = await hold(town, platform, nothing, b"again")
     assert await nothing.read(blob, 10) == b"again"
-    blob.path.unlink()
+    path_of(town.store, blob).unlink()
     with pytest.raises(MediaNotFound):
         await nothing.read(blob, 10)
 

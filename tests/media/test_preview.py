@@ -1,7 +1,6 @@
 """A glance shows what there is, says why there is not more, and says nothing of what was deleted."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,7 +43,7 @@ def made(hand: Hand) -> Renderer:
 
 
 def item(mime: str) -> Item:
-    return Item(blob=Blob(sha256="0" * 64, size=1, mime=mime, path=Path("nowhere")), title="it")
+    return Item(blob=Blob(sha256="0" * 64, size=1, mime=mime), title="it")
 
 
 def pages(*texts: str, **more: Any) -> DocumentText:

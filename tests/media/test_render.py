@@ -18,6 +18,8 @@ from belino.media.image.images import Fitted, ImageFacts
 from belino.media.price import Facts
 from belino.media.render import PARTS_AT_ONCE, Makers, Renderer
 from belino.testing.files import make_jpeg
+from blob_files import content_of, path_of
+from media.local_files import local_blob
 from tools.town import HERE, File, Town, settled
 
 
@@ -111,10 +113,10 @@ async def test_a_damaged_rendition_is_made_again(town: Town) -> None:
     first = await made.fit(blob, max_bytes=99, max_side=16)
     kept = await town.store.rendition(blob.sha256, "image-99-16")
     assert kept is not None
-    content = bytearray(kept.path.read_bytes())
+    content = bytearray(await content_of(town.store, kept))
     content[40] ^= 1
-    kept.path.chmod(0o600)
-    kept.path.write_bytes(content)
+    path_of(town.store, kept).chmod(0o600)
+    path_of(town.store, kept).write_bytes(content)
     assert (await made.fit(blob, max_bytes=99, max_side=16)).data == first.data and len(hand.made) == 2
 
 
@@ -174,7 +176,7 @@ async def test_without_a_store_everything_is_made_and_nothing_kept(tmp_path: Pat
     hand = Hand()
     path = tmp_path / "x"
     path.write_bytes(b"bytes")
-    blob = Blob(sha256="0" * 64, mime="application/pdf", size=5, path=path)
+    blob = local_blob(path, mime="application/pdf")
     made = renderer(hand, None)
     assert await text(made, blob, 2, 3) == [2, 3] and await text(made, blob, 2, 3) == [2, 3]
     assert len(hand.made) == 2

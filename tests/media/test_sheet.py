@@ -12,6 +12,7 @@ from belino.media.image.images import Images
 from belino.media.sandbox.sandbox import Sandbox
 from belino.media.sheet import CELLS_AT_MOST, Sheets, laid_out, prepare, stamps
 from belino.media.video import Videos
+from media.local_files import local_blob, open_local
 from media.pictures import BLUE, GREEN, RED, opened, saved
 from media.videos import Here, Lying, video
 
@@ -20,7 +21,7 @@ COLOURS = {"1": RED, "2": GREEN, "3": BLUE}
 
 def picture(path: Path, colour: tuple[int, int, int], size: tuple[int, int] = (300, 200)) -> Blob:
     path.write_bytes(saved(Image.new("RGB", size, colour), "PNG"))
-    return Blob(sha256=f"{hash(colour):064x}"[-64:], mime="image/png", size=path.stat().st_size, path=path)
+    return local_blob(path, mime="image/png", sha256=f"{hash(colour):064x}"[-64:])
 
 
 def nearest(sheet: Image.Image, place: tuple[int, int]) -> str:
@@ -32,14 +33,14 @@ def nearest(sheet: Image.Image, place: tuple[int, int]) -> str:
 @pytest.fixture
 def sheets(tmp_path: Path) -> Sheets:
     here, scratch = Here(), tmp_path / "scratch"
-    return Sheets(Images(here, scratch), here, scratch, Videos(here, scratch))
+    return Sheets(Images(here, scratch, open_local), here, scratch, Videos(here, scratch, open_local))
 
 
 @pytest.fixture
 async def shut_in(tmp_path: Path) -> AsyncIterator[Sheets]:
     async with Sandbox() as sandbox:
         scratch = tmp_path / "scratch"
-        yield Sheets(Images(sandbox, scratch), sandbox, scratch, Videos(sandbox, scratch))
+        yield Sheets(Images(sandbox, scratch, open_local), sandbox, scratch, Videos(sandbox, scratch, open_local))
 
 
 async def test_an_album_is_laid_out_row_by_row_within_the_limits(sheets: Sheets, tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ async def test_an_album_is_laid_out_row_by_row_within_the_limits(sheets: Sheets,
 async def test_a_video_in_an_album_is_shown_by_its_poster(sheets: Sheets, tmp_path: Path) -> None:
     moving = tmp_path / "moving"
     moving.write_bytes(video(3, picture=lambda _: Image.new("RGB", (64, 32), RED)))
-    blob = Blob(sha256="1" * 64, mime="video/mp4", size=moving.stat().st_size, path=moving)
+    blob = local_blob(moving, mime="video/mp4", sha256="1" * 64)
     made = await sheets.album([("1", blob)])
     assert nearest(opened(made.data), (made.width - 5, made.height - 5)) == "1"
 
@@ -63,7 +64,7 @@ async def test_a_video_in_an_album_is_shown_by_its_poster(sheets: Sheets, tmp_pa
 async def test_what_cannot_be_shown_keeps_its_place(sheets: Sheets, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_bytes(b"no picture")
-    lost = Blob(sha256="2" * 64, mime="image/png", size=10, path=broken)
+    lost = local_blob(broken, mime="image/png", sha256="2" * 64)
     made = await sheets.album([("1", lost), ("2", picture(tmp_path / "ok", GREEN))])
     sheet = opened(made.data).convert("L")
     one, other = (made.width - 5, made.height // 4), (made.width - 5, 3 * made.height // 4)
@@ -112,8 +113,8 @@ async def test_a_sheet_of_a_video_shows_its_frames_in_order(tmp_path: Path) -> N
     path.write_bytes(
         video(18, size=(160, 96), picture=lambda number: Image.new("RGB", (160, 96), colours[number // 6]))
     )
-    blob = Blob(sha256="3" * 64, mime="video/mp4", size=path.stat().st_size, path=path)
-    made = await Videos(Here(), tmp_path / "scratch").sheet(blob, count=9, max_side=600, max_bytes=50_000)
+    blob = local_blob(path, mime="video/mp4", sha256="3" * 64)
+    made = await Videos(Here(), tmp_path / "scratch", open_local).sheet(blob, count=9, max_side=600, max_bytes=50_000)
     sheet = opened(made.data)
     assert max(made.width, made.height) <= 600
     rows = [(made.width - 20, (2 * row + 1) * made.height // 6) for row in range(3)]
@@ -122,7 +123,7 @@ async def test_a_sheet_of_a_video_shows_its_frames_in_order(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("content", [b"", b"no picture", b"\xff" * 2_000], ids=["nothing", "text", "too much"])
 async def test_the_sheet_a_child_wrote_is_checked(tmp_path: Path, content: bytes) -> None:
-    sheets = Sheets(Images(Here(), tmp_path), Lying({}, content), tmp_path / "scratch")
+    sheets = Sheets(Images(Here(), tmp_path, open_local), Lying({}, content), tmp_path / "scratch")
     with pytest.raises(MediaRefused):
         await sheets.album([("1", picture(tmp_path / "one", RED))], max_bytes=1_000)
 

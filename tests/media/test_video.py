@@ -15,6 +15,7 @@ from belino.media.audio import Sounds
 from belino.media.sandbox.sandbox import Sandbox
 from belino.media.sniff import sniff
 from belino.media.video import Frame, VideoFacts, Videos
+from media.local_files import open_local
 from media.pictures import animation, corners, opened, saved
 from media.test_audio import tone
 from media.videos import Here, Lying, blob_of, brightness, elsewhere, four_colours, song_with_cover, unmeasured, video
@@ -32,13 +33,13 @@ FOREIGN = {
 
 @pytest.fixture
 def videos(tmp_path: Path) -> Videos:
-    return Videos(Here(), tmp_path / "scratch")
+    return Videos(Here(), tmp_path / "scratch", open_local)
 
 
 @pytest.fixture
 async def shut_in(tmp_path: Path) -> AsyncIterator[Videos]:
     async with Sandbox() as sandbox:
-        yield Videos(sandbox, tmp_path / "scratch")
+        yield Videos(sandbox, tmp_path / "scratch", open_local)
 
 
 def shown(frame: Frame) -> int:
@@ -185,7 +186,7 @@ async def test_a_wish_that_makes_no_sense_is_refused_before_anything_is_decoded(
     tmp_path: Path, wish: dict[str, Any]
 ) -> None:
     with pytest.raises(MediaRefused, match=r"frames|time range"):
-        await Videos(Lying({}), tmp_path).frames(blob_of(tmp_path / "in", b"x"), **wish)
+        await Videos(Lying({}), tmp_path, open_local).frames(blob_of(tmp_path / "in", b"x"), **wish)
 
 
 async def test_a_video_of_one_frame_gives_it_once(videos: Videos, tmp_path: Path) -> None:
@@ -216,7 +217,7 @@ async def test_the_cover_of_a_song_is_no_video(videos: Videos, tmp_path: Path) -
     blob = blob_of(tmp_path / "in", song_with_cover(), "audio/mpeg")
     with pytest.raises(MediaRefused, match="no moving pictures"):
         await videos.probe(blob)
-    facts = await Sounds(Here(), tmp_path).probe(blob)
+    facts = await Sounds(Here(), tmp_path, open_local).probe(blob)
     assert facts.codec == "mp3" and facts.seconds == pytest.approx(1, abs=0.1)
 
 
@@ -319,7 +320,7 @@ async def test_without_a_decoder_the_way_out_is_named(
         await videos.probe(blob)
     with pytest.raises(MediaRefused, match=r"belino\[av\]"):
         await videos.poster(blob)
-    assert Sounds(Here(), tmp_path).facts(blob).seconds == pytest.approx(2)
+    assert (await Sounds(Here(), tmp_path, open_local).facts(blob)).seconds == pytest.approx(2)
 
 
 GOOD: dict[str, Any] = {
@@ -343,13 +344,15 @@ GOOD: dict[str, Any] = {
 )  # fmt: skip
 async def test_what_a_child_says_of_a_video_is_checked(tmp_path: Path, lie: dict[str, Any]) -> None:
     blob = blob_of(tmp_path / "in", b"x")
-    assert await Videos(Lying(GOOD), tmp_path).probe(blob) == VideoFacts(**GOOD)
+    assert await Videos(Lying(GOOD), tmp_path, open_local).probe(blob) == VideoFacts(**GOOD)
     with pytest.raises(MediaRefused, match="no proper answer"):
-        await Videos(Lying({**GOOD, **lie}), tmp_path).probe(blob)
+        await Videos(Lying({**GOOD, **lie}), tmp_path, open_local).probe(blob)
 
 
 async def test_a_length_of_years_is_not_believed(tmp_path: Path) -> None:
-    facts = await Videos(Lying({**GOOD, "seconds": 1e12, "fps": 1e9}), tmp_path).probe(blob_of(tmp_path / "in", b"x"))
+    facts = await Videos(Lying({**GOOD, "seconds": 1e12, "fps": 1e9}), tmp_path, open_local).probe(
+        blob_of(tmp_path / "in", b"x")
+    )
     assert facts.seconds is None and facts.fps is None
 
 
@@ -368,9 +371,9 @@ async def test_the_frames_a_child_wrote_are_checked(tmp_path: Path, listed: Any,
     said = [{**each, "bytes": len(content) if each.get("bytes") == -1 else each.get("bytes")} for each in listed or []]
     blob = blob_of(tmp_path / "in", b"x")
     honest = Lying({"frames": [{"at": 0.0, "bytes": len(content)}]}, content)
-    assert len(await Videos(honest, tmp_path).frames(blob)) == 1
+    assert len(await Videos(honest, tmp_path, open_local).frames(blob)) == 1
     with pytest.raises(MediaRefused):
-        await Videos(Lying({"frames": said}, content + more), tmp_path).frames(blob)
+        await Videos(Lying({"frames": said}, content + more), tmp_path, open_local).frames(blob)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from PIL import Image
 
 from belino.domain.media import Blob
 from belino.media.sandbox.sandbox import JOBS
+from media.local_files import local_blob
 from media.pictures import quarters
 
 RATE = 10
@@ -131,7 +132,7 @@ def unmeasured(content: bytes) -> bytes:
 
 def blob_of(path: Path, content: bytes, mime: str = "video/mp4") -> Blob:
     path.write_bytes(content)
-    return Blob(sha256="0" * 64, mime=mime, size=len(content), path=path)
+    return local_blob(path, mime=mime)
 
 
 class Here:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from belino.domain.media import Blob
 from belino.media.documents import Documents
 from belino.media.sandbox.sandbox import Sandbox
 from belino.media.sniff import sniff
 from belino.testing.documents import document_files
+from media.local_files import local_blob, open_local
 from readers.office97 import early_word, make_slides97, make_word97, words
 from readers.outlook import make_msg
 from readers.test_archive import make_tar
@@ -44,12 +44,12 @@ def files() -> dict[str, tuple[bytes, str]]:
 
 async def test_every_format_and_character_set_is_read_in_the_sandbox(tmp_path: Path) -> None:
     async with Sandbox() as sandbox:
-        documents = Documents(sandbox, tmp_path / "scratch")
+        documents = Documents(sandbox, tmp_path / "scratch", open_local)
         for name, (content, words) in files().items():
             path = tmp_path / "blob"
             path.write_bytes(content)
             mime = sniff(content, name=name, whole=True).mime
-            blob = Blob(sha256="0" * 64, mime=mime, size=len(content), path=path)
+            blob = local_blob(path, mime=mime)
             text = await documents.read(blob, mime=mime, name=name)
             assert text.unread is None, f"{name}: {text}"
             assert any(part.text for part in text.parts), name

@@ -23,6 +23,7 @@ from belino.storage.migrations import STEPS
 from belino.storage.sqlite import SqliteTx, connect, migrate
 from belino.storage.store import Store
 from belino.testing.clock import FakeClock
+from blob_files import path_of
 from storage.pieces import chunks, keep
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
@@ -157,13 +158,13 @@ def test_every_rule_is_broken_by_some_damage() -> None:
 
 async def test_a_file_that_is_gone_shorter_or_unknown_is_found_by_its_name(store: Store, home: Home) -> None:
     gone, short = await keep(store, b"gone"), await keep(store, b"short")
-    gone.path.unlink()
-    short.path.write_bytes(b"s")
+    path_of(store, gone).unlink()
+    path_of(store, short).write_bytes(b"s")
     stray = home.blobs / "ab" / "cd" / ("abcd" * 16)
     stray.parent.mkdir(parents=True)
     stray.write_bytes(b"?")
     (home.blobs / "aside").mkdir(exist_ok=True)
-    (home.blobs / "aside" / "old").write_bytes(b"old")
+    (home.blobs / "aside" / ("cd" * 32)).write_bytes(b"old")
     found = await store.audit()
     assert {each.kind: each.subjects for each in found.discrepancies} == {
         "file without row": (stray.name,),

@@ -24,6 +24,7 @@ from belino.storage.home import Home
 from belino.storage.restore import Restored, restore
 from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
+from blob_files import content_of
 from storage.pieces import chunks
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
@@ -101,7 +102,7 @@ async def test_what_was_there_is_there_again_and_goes_on(
             assert record is not None
             blob = await other.blob(record.ref.sha256 or "")
             assert blob is not None
-            assert blob.path.read_bytes() == f"body {number}".encode()
+            assert await content_of(store, blob) == f"body {number}".encode()
         await put(other, say, photo, "4", b"more")
         assert (await other.tidy()).total == 0
     finally:

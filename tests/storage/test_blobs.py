@@ -1,208 +1,181 @@
-"""Bytes are whole or not there, kept once, and kept while anything uses them."""
+"""What every engine of blobs promises."""
 
-import asyncio
 import hashlib
-import resource
-import signal
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from belino.domain.errors import MediaNotFound, MediaTooLarge, StoreFull
-from belino.domain.media import MediaRef
-from belino.domain.message import ConversationKey, Deletion, Message
-from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.stored import Verdict
-from belino.storage.home import Home
-from belino.storage.store import Store, open_store
-from belino.testing.clock import START, FakeClock
+from belino.domain.errors import MediaNotFound, MediaTooLarge
+from belino.storage.blobs import PREFIXES, Blobs, BlobState
+from belino.storage.folder import BlobFolder
+from belino.testing.clock import FakeClock
 from storage.pieces import breaking, chunks
 
-OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
-MAIN = ConversationKey(platform="web", account="default", channel="main")
+NAME = hashlib.sha256(b"some bytes").hexdigest()
+OTHER = hashlib.sha256(b"other").hexdigest()
 
 
-def files(home: Home) -> list[Path]:
-    return [path for path in home.blobs.rglob("*") if path.is_file()]
+@pytest.fixture(params=["folder"])
+def blobs(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Blobs:
+    engines: dict[str, Blobs] = {"folder": BlobFolder(tmp_path / "blobs", clock)}
+    return engines[request.param]
 
 
-@given(st.lists(st.binary(max_size=3000), max_size=20))
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_bytes_lie_under_their_own_hash_however_they_come(store: Store, pieces: list[bytes]) -> None:
-    blob = await store.keep(chunks(*pieces), mime="image/png", limit=100_000)
-    whole = b"".join(pieces)
-    assert (blob.sha256, blob.size) == (hashlib.sha256(whole).hexdigest(), len(whole))
-    assert blob.path.read_bytes() == whole
-    assert blob.path.parts[-3:] == (blob.sha256[:2], blob.sha256[2:4], blob.sha256)
-    found = await store.blob(blob.sha256)
-    assert found is not None
-    assert (found.size, found.path) == (blob.size, blob.path)
+async def put(blobs: Blobs, *pieces: bytes) -> str:
+    async with blobs.put(chunks(*pieces), limit=10_000_000) as stored:
+        return stored.sha256
 
 
-async def test_many_megabytes_are_kept_in_pieces(store: Store) -> None:
-    piece = bytes(range(256)) * 4096
-    blob = await store.keep(chunks(*[piece] * 5, b"end"), mime="a/b", limit=100_000_000)
-    assert blob.size == 5 * len(piece) + 3
-    assert blob.path.read_bytes() == piece * 5 + b"end"
+async def names(blobs: Blobs) -> dict[str, int]:
+    return {name: size for prefix in PREFIXES for name, size in (await blobs.list(prefix)).items()}
 
 
-async def test_the_same_bytes_are_kept_once(store: Store, home: Home) -> None:
-    first = await store.keep(chunks(b"same"), mime="image/png", limit=10)
-    second = await store.keep(chunks(b"sa", b"me"), mime="image/jpeg", limit=10)
-    assert first.path == second.path
-    assert files(home) == [first.path]
-    assert (await store.counts())["blobs"] == 1
+async def content(blobs: Blobs, name: str) -> bytes:
+    return b"".join([piece async for piece in blobs.stream(name)])
 
 
-async def test_a_byte_over_the_limit_is_refused_and_nothing_stays(store: Store, home: Home) -> None:
-    assert (await store.keep(chunks(b"12345"), mime="a/b", limit=5)).size == 5
-    with pytest.raises(MediaTooLarge) as refused:
-        await store.keep(chunks(b"123", b"456"), mime="a/b", limit=5)
-    assert refused.value.limit == 5
-    assert len(files(home)) == 1
+async def test_bytes_are_put_under_their_hash_and_read_back_as_a_stream_and_as_a_file(blobs: Blobs) -> None:
+    async with blobs.put(chunks(b"some", b" ", b"bytes"), limit=10) as stored:
+        assert (stored.sha256, stored.size) == (NAME, 10)
+        assert await names(blobs) == {NAME: 10}
+    assert await blobs.check(NAME) is BlobState.HELD
+    assert await content(blobs, NAME) == b"some bytes"
+    async with blobs.local(NAME) as path:
+        assert path.read_bytes() == b"some bytes"
 
 
-async def test_a_stream_that_breaks_leaves_nothing(store: Store, home: Home) -> None:
+async def test_a_stream_comes_in_pieces_also_if_it_is_long(blobs: Blobs) -> None:
+    name = await put(blobs, *[b"x" * 700_000] * 5)
+    pieces = [piece async for piece in blobs.stream(name)]
+    assert len(pieces) > 1 and sum(map(len, pieces)) == 3_500_000
+
+
+@pytest.mark.parametrize("size", [6, 3_000_000])
+async def test_past_the_limit_nothing_is_to_be_seen(blobs: Blobs, size: int) -> None:
+    with pytest.raises(MediaTooLarge):
+        async with blobs.put(chunks(b"x" * size), limit=5):
+            raise AssertionError("it was stored")
+    assert await names(blobs) == {} and not list(blobs.scratch.iterdir())
+
+
+async def test_of_a_stream_that_breaks_nothing_is_to_be_seen(blobs: Blobs) -> None:
     with pytest.raises(ConnectionError):
-        await store.keep(breaking(b"x" * 2_000_000), mime="a/b", limit=10_000_000)
-    assert files(home) == []
-    assert (await store.counts())["blobs"] == 0
+        async with blobs.put(breaking(b"x" * 3_000_000), limit=10_000_000):
+            raise AssertionError("it was stored")
+    assert await names(blobs) == {} and not list(blobs.scratch.iterdir())
 
 
-async def test_a_cancelled_keep_leaves_nothing(store: Store, home: Home) -> None:
-    arrived = asyncio.Event()
+async def test_nothing_is_to_be_seen_while_bytes_still_come(blobs: Blobs) -> None:
+    seen: list[dict[str, int]] = []
 
-    async def stalled() -> AsyncIterator[bytes]:
-        yield b"x" * 2_000_000
-        arrived.set()
-        await asyncio.Event().wait()
+    async def slowly() -> AsyncIterator[bytes]:
+        for _ in range(3):
+            yield b"x" * 1_000_000
+            seen.append(await names(blobs))
 
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        keeping = group.create_task(store.keep(stalled(), mime="a/b", limit=10_000_000))
-        await arrived.wait()
-        keeping.cancel()
-    assert files(home) == []
+    await put(blobs, b"some bytes")
+    async with blobs.put(slowly(), limit=10_000_000):
+        pass
+    assert seen == [{NAME: 10}] * 3
 
 
-async def test_a_full_disk_refuses_bytes_and_leaves_nothing(store: Store, home: Home) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, hard))
-    try:
-        with pytest.raises(StoreFull, match="disk is full"):
-            await store.keep(chunks(b"x" * 2_000_000), mime="a/b", limit=10_000_000)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert files(home) == []
-    assert (await store.keep(chunks(b"x" * 2_000_000), mime="a/b", limit=10_000_000)).size == 2_000_000
+async def test_a_complete_local_file_is_adopted_and_its_old_name_is_gone(blobs: Blobs) -> None:
+    upload = blobs.scratch / "upload"
+    upload.write_bytes(b"some bytes")
+    async with blobs.adopt(upload, NAME):
+        assert await names(blobs) == {NAME: 10} and not upload.exists()
+    assert await blobs.check(NAME) is BlobState.HELD
+
+
+async def test_what_settles_is_neither_deleted_nor_set_aside(blobs: Blobs, clock: FakeClock) -> None:
+    async with blobs.put(chunks(b"some bytes"), limit=10):
+        assert blobs.is_settling(NAME) and blobs.is_moving(NAME)
+        assert await blobs.delete((NAME,)) == 0
+        assert await blobs.set_aside((NAME,), now=clock.now()) == ()
+        assert await content(blobs, NAME) == b"some bytes"
+    assert not blobs.is_settling(NAME) and not blobs.is_moving(NAME)
+
+
+async def test_the_same_bytes_settle_until_the_last_of_them_is_recorded(blobs: Blobs) -> None:
+    async with blobs.put(chunks(b"some bytes"), limit=10):
+        await put(blobs, b"some bytes")
+        assert blobs.is_settling(NAME)
+    assert await blobs.delete((NAME,)) == 10
+
+
+async def test_a_block_that_fails_leaves_bytes_that_can_be_deleted(blobs: Blobs) -> None:
+    with pytest.raises(RuntimeError):
+        async with blobs.put(chunks(b"some bytes"), limit=10):
+            raise RuntimeError("the row was not written")
+    assert not blobs.is_settling(NAME)
+    assert await blobs.delete((NAME,)) == 10
+    assert await names(blobs) == {}
+
+
+async def test_what_is_deleted_is_gone_and_a_second_time_frees_nothing(blobs: Blobs) -> None:
+    await put(blobs, b"some bytes")
+    await put(blobs, b"other")
+    assert await blobs.delete((NAME, "0" * 64)) == 10
+    assert await names(blobs) == {OTHER: 5}
+    assert await blobs.check(NAME) is BlobState.MISSING
+    with pytest.raises(MediaNotFound):
+        await content(blobs, NAME)
+    assert await blobs.delete((NAME,)) == 0
+
+
+async def test_damage_is_found(blobs: Blobs) -> None:
+    await put(blobs, b"some bytes")
+    async with blobs.local(NAME) as path:
+        path.chmod(0o600)
+        path.write_bytes(b"same bytes")
+    assert await blobs.check(NAME) is BlobState.DAMAGED
 
 
 @pytest.mark.parametrize(
     "name", ["", "..", "../../key", "a" * 63, "A" * 64, "a" * 64 + "/x", "g" * 64, "a" * 64 + "\n"]
 )
-async def test_only_a_hash_names_a_blob(store: Store, name: str) -> None:
-    assert await store.blob(name) is None
+async def test_only_a_hash_is_a_name(blobs: Blobs, name: str) -> None:
     with pytest.raises(MediaNotFound):
-        store.outgoing(name, name="x", mime="a/b")
-
-
-async def test_a_blob_whose_file_is_gone_is_not_held(store: Store) -> None:
-    blob = await store.keep(chunks(b"x"), mime="a/b", limit=10)
-    blob.path.unlink()
-    assert await store.blob(blob.sha256) is None
+        await blobs.check(name)
     with pytest.raises(MediaNotFound):
-        store.outgoing(blob.sha256, name="x", mime="a/b")
+        await content(blobs, name)
+    with pytest.raises(MediaNotFound):
+        async with blobs.local(name):
+            raise AssertionError("it was found")
 
 
-async def test_a_held_blob_goes_out_as_chunks(store: Store) -> None:
-    blob = await store.keep(chunks(b"x" * 3_000_000), mime="a/b", limit=10_000_000)
-    file = store.outgoing(blob.sha256, name="x.bin", mime="a/b")
-    assert (file.size, file.sha256) == (3_000_000, blob.sha256)
-    for _ in range(2):  # a parcel that is sent again reads them again
-        assert b"".join([piece async for piece in file.chunks()]) == b"x" * 3_000_000
+async def test_what_is_set_aside_is_not_listed_and_comes_back(blobs: Blobs, clock: FakeClock) -> None:
+    await put(blobs, b"some bytes")
+    assert await blobs.set_aside((NAME, OTHER), now=clock.now()) == (NAME,)
+    assert await names(blobs) == {}
+    (aside,) = (await blobs.list_aside()).items()
+    assert (aside[0], aside[1].size, aside[1].since) == (NAME, 10, clock.now().timestamp())
+    await blobs.restore((NAME, OTHER))
+    assert await names(blobs) == {NAME: 10} and not await blobs.list_aside()
 
 
-async def test_bytes_stay_while_anything_uses_them(
-    store: Store, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]
-) -> None:
-    shared = await store.keep(chunks(b"shared"), mime="a/b", limit=10)
-    loose = await store.keep(chunks(b"loose"), mime="a/b", limit=10)
-    for number in "12":
-        (ref,) = (await store.take_in(say(number, media=(photo(number),)), OBSERVE)).refs
-        await store.end_media(ref.id, MediaOutcome.HELD, blob=shared)
-    assert (await store.tidy()).total == 0  # just kept: somebody may be about to use it
-    clock.shift(3601)
-    assert (await store.tidy()).total == 1
-    assert (await store.blob(loose.sha256), loose.path.exists()) == (None, False)
-    await store.take_in(Deletion(conversation=MAIN, id="d1", message_id="1", author=None, sent=START), OBSERVE)
-    assert (await store.tidy()).total == 0
-    assert await store.blob(shared.sha256) is not None
-    await store.take_in(Deletion(conversation=MAIN, id="d2", message_id="2", author=None, sent=START), OBSERVE)
-    assert (await store.tidy()).total == 1
-    assert not shared.path.exists()
+@pytest.mark.parametrize("reached", ["checked", "sent"])
+async def test_what_is_set_aside_comes_back_once_it_is_needed(blobs: Blobs, clock: FakeClock, reached: str) -> None:
+    await put(blobs, b"some bytes")
+    await blobs.set_aside((NAME,), now=clock.now())
+    if reached == "checked":
+        assert await blobs.check(NAME) is BlobState.HELD
+    else:
+        assert await content(blobs, NAME) == b"some bytes"
+    assert await names(blobs) == {NAME: 10} and not await blobs.list_aside()
 
 
-async def test_bytes_dropped_while_the_same_ones_move_in_are_there_afterwards(
-    store: Store, clock: FakeClock, held_up: Callable[[], AbstractAsyncContextManager[None]]
-) -> None:
-    blob = await store.keep(chunks(b"again"), mime="a/b", limit=10)
-    clock.shift(3601)
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group, held_up():
-        dropping = group.create_task(store.tidy())
-        await asyncio.sleep(0)
-        keeping = group.create_task(store.keep(chunks(b"again"), mime="a/b", limit=10))
-        while store.disk.waiting < 2:  # the new file is in its place, its row is on the way
-            await asyncio.sleep(0)
-    assert dropping.result().unused == 1
-    assert keeping.result() == blob
-    held = await store.blob(blob.sha256)
-    assert held is not None
-    assert held.path.read_bytes() == b"again"
-
-
-async def test_a_ref_that_holds_other_bytes_lets_go_of_the_first(
-    store: Store, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]
-) -> None:
-    one, two = [await store.keep(chunks(data), mime="a/b", limit=10) for data in (b"one", b"two")]
-    (ref,) = (await store.take_in(say("1", media=(photo("1", sha256=one.sha256),)), OBSERVE)).refs
-    await store.end_media(ref.id, MediaOutcome.HELD, blob=two)
-    clock.shift(3601)
-    assert (await store.tidy()).total == 1
-    assert await store.blob(one.sha256) is None
-    assert await store.blob(two.sha256) is not None
-
-
-@pytest.mark.slow
-async def test_a_process_killed_while_writing_leaves_nothing_to_be_seen(home: Home, clock: FakeClock) -> None:
-    program = (
-        "import asyncio, sys\n"
-        "from pathlib import Path\n"
-        "from belino.storage.home import Home\n"
-        "from belino.storage.store import open_store\n"
-        "from belino.testing.clock import FakeClock\n"
-        "async def endless():\n"
-        "    while True:\n"
-        "        yield b'x' * 1_000_000\n"
-        "        print('piece', flush=True)\n"
-        "async def main():\n"
-        "    store = await open_store(Home.at(Path(sys.argv[1])), clock=FakeClock())\n"
-        "    await store.keep(endless(), mime='a/b', limit=10**12)\n"
-        "asyncio.run(main())\n"
-    )
-    process = subprocess.Popen([sys.executable, "-c", program, str(home.path)], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    for _ in range(5):
-        assert process.stdout.readline() == b"piece\n"
-    process.kill()
-    process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL
-    assert [path.parent.name for path in files(home)] == ["tmp"]
-    store = await open_store(home, clock=clock)
-    assert files(home) == []
-    assert (await store.counts())["blobs"] == 0
-    await store.close()
+@pytest.mark.parametrize("way", ["put again", "deleted", "deleted aside"])
+async def test_nothing_stays_aside_longer_than_it_has_to(blobs: Blobs, clock: FakeClock, way: str) -> None:
+    await put(blobs, b"some bytes")
+    await blobs.set_aside((NAME,), now=clock.now())
+    match way:
+        case "put again":
+            await put(blobs, b"some bytes")
+        case "deleted":
+            await blobs.delete((NAME,))
+        case _:
+            await blobs.delete_aside((NAME,))
+    assert not await blobs.list_aside()
+    assert await names(blobs) == ({NAME: 10} if way == "put again" else {})

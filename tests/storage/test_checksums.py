@@ -14,6 +14,7 @@ from belino.storage import checksums
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
+from blob_files import is_here, path_of
 from storage.pieces import chunks
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
@@ -66,7 +67,7 @@ async def test_what_we_wrote_ourselves_costs_no_look_and_after_a_start_one(
     try:
         for _ in range(3):
             assert await store.blob(blob.sha256) == blob
-        assert looks == [blob.path]
+        assert looks == [path_of(store, blob)]
         clock.shift(86_401)
         assert await store.blob(blob.sha256) == blob
         assert len(looks) == 2
@@ -81,9 +82,9 @@ async def test_a_flipped_bit_is_found_and_the_ref_is_a_promise_again(
     (ref,) = (await store.take_in(say("1", media=(photo("1"),)), OBSERVE)).refs
     blob = await kept(store)
     await store.end_media(ref.id, MediaOutcome.HELD, blob=blob)
-    flip(blob.path, place)
+    flip(path_of(store, blob), place)
     assert await store.blob(blob.sha256) is None
-    assert not blob.path.exists()
+    assert not await is_here(store, blob)
     assert store.damaged == 1
     record = await store.find_ref(ref.id)
     assert record is not None
@@ -94,7 +95,7 @@ async def test_a_flipped_bit_is_found_and_the_ref_is_a_promise_again(
 
 async def test_a_bit_that_turned_without_a_trace_is_found_within_a_day(store: Store, clock: FakeClock) -> None:
     blob = await kept(store)
-    flip(blob.path, secretly=True)
+    flip(path_of(store, blob), secretly=True)
     assert await store.blob(blob.sha256) == blob
     clock.shift(86_401)
     assert await store.blob(blob.sha256) is None
@@ -103,7 +104,7 @@ async def test_a_bit_that_turned_without_a_trace_is_found_within_a_day(store: St
 async def test_an_upload_that_is_damaged_cannot_be_had_again_and_says_so(store: Store, say: Say, photo: Photo) -> None:
     blob = await kept(store)
     (ref,) = (await store.take_in(say("1", media=(photo("1", sha256=blob.sha256),)), OBSERVE)).refs
-    flip(blob.path)
+    flip(path_of(store, blob))
     assert await store.blob(blob.sha256) is None
     record = await store.find_ref(ref.id)
     assert record is not None
@@ -117,7 +118,7 @@ async def test_a_damaged_rendition_is_made_again(store: Store, say: Say, photo: 
     blob = await kept(store)
     await store.take_in(say("1", media=(photo("1", sha256=blob.sha256),)), OBSERVE)
     small = await store.keep_rendition(blob.sha256, "thumb", b"small one", "image/png")
-    flip(small.path)
+    flip(path_of(store, small))
     assert await store.rendition(blob.sha256, "thumb") is None
     assert await store.keep_rendition(blob.sha256, "thumb", b"small one", "image/png") == small
     assert await store.rendition(blob.sha256, "thumb") == small
@@ -131,7 +132,7 @@ async def test_bytes_that_are_missing_are_noticed_and_their_refs_fetched_again(
     await store.take_in(say("2", media=(photo("2", sha256=other.sha256),)), OBSERVE)
     blob = await kept(store)
     await store.end_media(ref.id, MediaOutcome.HELD, blob=blob)
-    blob.path.unlink()
+    path_of(store, blob).unlink()
     assert await store.tidy(dry_run=True) == Tidied(lost=1)
     assert await store.tidy() == Tidied(lost=1)
     assert await store.tidy() == Tidied()

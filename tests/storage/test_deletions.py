@@ -10,11 +10,12 @@ from belino.domain.document import DocumentText, DocumentUnit, Part
 from belino.domain.media import Blob, MediaRef
 from belino.domain.message import ConversationKey, Deletion, Edit, Message, Quote
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.reply import Parcel, Receipt
+from belino.domain.reply import OutgoingFile, Parcel, Receipt
 from belino.domain.stored import Verdict
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
+from blob_files import content_of, is_here
 from storage.conftest import ANNA, MAIN
 from storage.pieces import keep, raw
 
@@ -49,8 +50,8 @@ async def test_a_deleted_picture_is_gone_with_all_that_was_made_of_it(store: Sto
     assert await store.ref_by_public_name(record.public_name) is None
     assert await store.taken_back() == 3  # its copies, its bytes, what they were made into
     assert set(await store.purge()) == {blob.sha256, thumb.sha256}
-    assert not blob.path.exists()
-    assert not thumb.path.exists()
+    assert not await is_here(store, blob)
+    assert not await is_here(store, thumb)
     assert await store.blob(blob.sha256) is None
     assert await store.reading(blob.sha256, "pdf") is None
     assert await store.prints(MAIN) == ()
@@ -134,7 +135,7 @@ async def test_bytes_fetched_for_a_ref_that_was_deleted_meanwhile_are_nobodys(
     await store.take_in(deletion("1"), OBSERVE)
     assert not await store.end_media(ref.id, MediaOutcome.HELD, blob=blob)
     assert await store.purge() == (blob.sha256,)
-    assert not blob.path.exists()
+    assert not await is_here(store, blob)
 
 
 async def test_what_a_turn_reads_right_now_has_half_a_minute(
@@ -143,7 +144,7 @@ async def test_what_a_turn_reads_right_now_has_half_a_minute(
     _, blob = await fetched(store, say("1", media=(photo("1"),)))
     await store.take_in(deletion("1"), OBSERVE)
     assert await store.purge(keep={blob.sha256}) == ()
-    assert blob.path.exists()
+    assert await is_here(store, blob)
     clock.shift(30)
     assert await store.purge(keep={blob.sha256}) == (blob.sha256,)
 
@@ -152,7 +153,7 @@ async def test_what_an_undelivered_parcel_carries_goes_once_it_is_delivered(
     store: Store, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     _, blob = await fetched(store, say("1", media=(photo("1"),)))
-    file = store.outgoing(blob.sha256, name="a.png", mime="image/png")
+    file = OutgoingFile(name="a.png", mime="image/png", size=blob.size, sha256=blob.sha256)
     await store.put_parcels((Parcel(key="p", conversation=MAIN, files=(file,)),))
     await store.take_in(deletion("1"), OBSERVE)
     assert await store.purge() == ()
@@ -175,7 +176,7 @@ async def test_bytes_that_are_purged_while_the_same_ones_move_in_are_there_after
         purging = group.create_task(store.purge())
         keeping = group.create_task(keep(store, b"a picture"))
     assert purging.result() in ((), (blob.sha256,))
-    assert keeping.result().path.read_bytes() == b"a picture"
+    assert await content_of(store, keeping.result()) == b"a picture"
     assert await store.blob(blob.sha256) is not None
 
 
@@ -191,7 +192,7 @@ async def test_what_was_deleted_just_before_a_crash_goes_after_it(
     again = await open_store(home, clock=clock)
     try:
         assert await again.purge() == (blob.sha256,)
-        assert not blob.path.exists()
+        assert not await is_here(store, blob)
     finally:
         await again.close()
 
@@ -205,7 +206,7 @@ async def test_in_whatever_order_they_come_a_deleted_upload_leaves_no_bytes(
     for arrival in (message, deletion("1")) if first == "message" else (deletion("1"), message):
         await store.take_in(arrival, OBSERVE)
     assert await store.purge() == (blob.sha256,)
-    assert not blob.path.exists()
+    assert not await is_here(store, blob)
 
 
 async def test_deleted_words_do_not_lie_on_in_the_database_file(home: Home, clock: FakeClock, say: Say) -> None:

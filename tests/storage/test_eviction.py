@@ -9,11 +9,12 @@ import pytest
 from belino.domain.media import Blob, MediaRef
 from belino.domain.message import ConversationKey, Message, Quote
 from belino.domain.outcome import MediaOutcome, Standing, TurnState
-from belino.domain.reply import Parcel, ParcelKind
+from belino.domain.reply import OutgoingFile, Parcel, ParcelKind
 from belino.domain.stored import ClaimedTurn, RefRecord, TurnEnd, Verdict
 from belino.storage import blob_verbs
 from belino.storage.store import Store
 from belino.testing.clock import FakeClock
+from blob_files import is_here
 from storage.pieces import chunks, keep
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
@@ -46,7 +47,7 @@ async def claimed(store: Store, clock: FakeClock) -> ClaimedTurn:
 async def test_nothing_goes_while_there_is_room(store: Store, say: Say, photo: Photo) -> None:
     _, blob = await fetched(store, say("1", media=(photo("1"),)), b"x" * 10)
     assert await store.evict(10) == 10
-    assert blob.path.exists()
+    assert await is_here(store, blob)
 
 
 async def test_the_oldest_go_until_it_fits(store: Store, clock: FakeClock, say: Say, photo: Photo) -> None:
@@ -59,7 +60,7 @@ async def test_the_oldest_go_until_it_fits(store: Store, clock: FakeClock, say: 
     outcomes = [(await look(store, ref)).outcome for ref, _ in refs]
     gone, here = MediaOutcome.REFERENCED, MediaOutcome.HELD
     assert outcomes == [here, gone, gone, gone, here]
-    assert [blob.path.exists() for _, blob in refs] == [outcome is here for outcome in outcomes]
+    assert [await is_here(store, blob) for _, blob in refs] == [outcome is here for outcome in outcomes]
 
 
 async def test_bytes_two_refs_hold_go_from_both(store: Store, say: Say, photo: Photo) -> None:
@@ -84,14 +85,14 @@ async def test_bytes_that_came_with_their_message_cannot_be_had_again_and_stay(
 async def test_what_an_undelivered_parcel_carries_stays(store: Store, clock: FakeClock, say: Say, photo: Photo) -> None:
     _, blob = await fetched(store, say("1", media=(photo("1"),)), b"to be sent", ANSWER)
     turn = await claimed(store, clock)
-    file = store.outgoing(blob.sha256, name="x", mime="a/b")
+    file = OutgoingFile(name="x", mime="a/b", size=blob.size, sha256=blob.sha256)
     parcel = Parcel(conversation=MAIN, key="p-1", kind=ParcelKind.FILES, files=(file,))
     await store.finish_turn(turn.id, TurnEnd(state=TurnState.ANSWERED, parcels=(parcel,)))
     assert await store.evict(0) == blob.size
     clock.shift(40 * 86_400)
     assert await store.expire_media(clock.now()) == 1
     await store.tidy()
-    assert blob.path.exists()
+    assert await is_here(store, blob)
 
 
 async def test_what_a_running_turn_is_about_stays_until_it_ends(

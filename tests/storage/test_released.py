@@ -16,6 +16,7 @@ from belino.storage.audit import audit_home
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
+from blob_files import content_of
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "state"
 MAIN, WAITS, RUNS, FAILS = (
@@ -66,8 +67,7 @@ async def test_media_keep_their_bytes_and_their_sealed_keys(store: Store) -> Non
     assert ref.ref.sha256 is not None
     blob = await store.blob(ref.ref.sha256)
     assert blob is not None
-    pieces = [piece async for piece in store.outgoing(blob.sha256, name="a", mime="image/png").chunks()]
-    assert b"".join(pieces) == PICTURE
+    assert await content_of(store, blob) == PICTURE
     await store.close()
 
 

@@ -25,6 +25,7 @@ from belino.storage.sqlite import migrate
 from belino.storage.sqlite_repair import repair
 from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
+from blob_files import content_of
 from storage.conftest import MAIN
 from storage.pieces import chunks
 
@@ -240,7 +241,7 @@ async def test_blobs_keep_their_rows_though_the_table_of_uses_is_lost(
         assert {record.outcome for record in records} == {MediaOutcome.HELD}
         blob = await store.blob(records[0].ref.sha256 or "")
         assert blob is not None
-        assert blob.path.read_bytes() == b"picture"
+        assert await content_of(store, blob) == b"picture"
     finally:
         await store.close()
 

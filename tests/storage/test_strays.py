@@ -22,6 +22,7 @@ from belino.storage.database import Tx
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
+from blob_files import content_of, is_here, path_of
 from storage.conftest import MAIN
 from storage.pieces import chunks, keep
 
@@ -84,7 +85,7 @@ async def test_a_stray_is_put_aside_after_an_hour_and_deleted_after_a_week(
     clock.shift(1)
     assert await store.tidy() == Tidied(expired=1, freed=5)
     assert aside(home) == []
-    assert all(blob.path.exists() for blob in used)
+    assert all(path_of(store, blob).exists() for blob in used)
 
 
 async def test_strays_stay_while_they_are_more_than_a_tenth_of_all_blobs(
@@ -152,10 +153,9 @@ async def test_a_blob_comes_back_when_the_right_database_lists_it_again(
             assert await store.tidy() == Tidied(brought_back=3)
         for blob in used:
             if reached == "sent":
-                file = store.outgoing(blob.sha256, name="x", mime="a/b")
-                assert (file.size, b"".join([piece async for piece in file.chunks()])[:5]) == (6, b"file ")
+                assert (await content_of(store, blob))[:5] == b"file "
             assert await store.blob(blob.sha256) == blob
-            assert blob.path.exists()
+            assert await is_here(store, blob)
         assert aside(home) == []
         assert {record.outcome for record in await store.refs(MAIN)} == {MediaOutcome.HELD}
 
@@ -164,14 +164,14 @@ async def test_the_same_bytes_stored_again_take_the_place_of_those_put_aside(sto
     place = stray(home, b"again")
     await store.tidy(all_strays=True)
     blob = await keep(store, b"again")
-    assert (blob.path, blob.path.read_bytes(), aside(home)) == (place, b"again", [])
+    assert (path_of(store, blob), await content_of(store, blob), aside(home)) == (place, b"again", [])
 
 
 async def test_what_its_sender_deletes_goes_though_it_was_put_aside(
     store: Store, home: Home, say: Say, photo: Photo
 ) -> None:
     (blob,) = await attach(store, say, photo, [1])
-    shutil.move(blob.path, home.blobs / "aside" / blob.sha256)
+    shutil.move(path_of(store, blob), home.blobs / "aside" / blob.sha256)
     await store.take_in(Deletion(conversation=MAIN, id="d", message_id="1", author=None, sent=START), OBSERVE)
     assert await store.purge() == (blob.sha256,)
     assert (aside(home), await store._database.read(_noted)) == ([], 0)
@@ -187,13 +187,13 @@ async def test_a_deletion_that_a_kill_cut_off_is_finished_at_once_and_leaves_no_
         raise StoreError("the process ends before the file is deleted")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store._folder, "let_go", killed)
+        patch.setattr(store._blobs, "delete", killed)
         with pytest.raises(StoreError):
             await store.purge()
-    assert blob.path.exists()
+    assert await is_here(store, blob)
     assert await store._database.read(_blob_rows) == 0
     assert await store.purge() == (blob.sha256,)
-    assert not blob.path.exists()
+    assert not await is_here(store, blob)
     assert await store._database.read(_noted) == 0
 
 
@@ -219,12 +219,12 @@ async def test_bytes_that_were_to_go_when_the_process_died_are_no_strays(
         raise StoreError("the process ends before the file is deleted")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store._folder, "let_go", killed)
+        patch.setattr(store._blobs, "delete", killed)
         with pytest.raises(StoreError):
             await (store.tidy() if deletes == "tidy" else store.evict(0))
-    assert blob.path.exists()
+    assert await is_here(store, blob)
     await store.purge()
-    assert not blob.path.exists()
+    assert not await is_here(store, blob)
     assert await store.tidy() == Tidied()
 
 
@@ -240,7 +240,7 @@ async def test_bytes_that_move_in_while_strays_are_put_aside_stay_in_their_place
         while store.disk.waiting < 2:
             await asyncio.sleep(0)
     assert moving.result() == Tidied()
-    assert keeping.result().path == place
+    assert path_of(store, keeping.result()) == place
     assert (place.read_bytes(), aside(home)) == (b"again", [])
 
 
@@ -264,6 +264,6 @@ async def test_an_unmounted_blob_folder_costs_no_ref_and_doctor_says_so(
 
 async def test_a_person_may_give_up_the_files_of_an_empty_blob_folder(store: Store, say: Say, photo: Photo) -> None:
     for blob in await attach(store, say, photo, range(3)):
-        blob.path.unlink()
+        path_of(store, blob).unlink()
     assert await store.tidy(all_strays=True) == Tidied(lost=3)
     assert check_strays(store.strays) == ()

@@ -14,6 +14,7 @@ from belino.storage.disk import MEMORY_BYTES, STRAIGHT_BYTES
 from belino.storage.encryption import load_keys
 from belino.storage.home import Home
 from belino.storage.store import Store
+from blob_files import content_of, path_of
 from storage.pieces import chunks
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
@@ -59,8 +60,8 @@ async def test_a_blob_is_synced_before_it_gets_its_name_and_its_folder_before_it
     blob = await store.keep(
         chunks(*(body[at : at + 1_000_000] for at in range(0, size, 1_000_000))), mime="a/b", limit=size
     )
-    assert blob.path.read_bytes() == body
-    file, folder = inode(blob.path), inode(blob.path.parent)
+    assert await content_of(store, blob) == body
+    file, folder = inode(path_of(store, blob)), inode(path_of(store, blob).parent)
     calls = [one.call for one in done if one.inode == file]
     assert calls == ["write"] * (len(calls) - 2) + ["fsync", "rename"]
     assert Done("fsync", folder) in done[done.index(Done("rename", file)) :]
@@ -70,7 +71,7 @@ async def test_a_new_folder_for_blobs_is_synced_with_the_one_it_lies_in(
     store: Store, home: Home, done: list[Done]
 ) -> None:
     blob = await store.keep(chunks(b"words"), mime="a/b", limit=10)
-    above = blob.path.parent.parent
+    above = path_of(store, blob).parent.parent
     assert {Done("fsync", inode(home.blobs)), Done("fsync", inode(above))} <= set(done)
 
 
@@ -86,7 +87,7 @@ async def test_each_piece_of_an_upload_is_synced_before_its_offset_is_told(
     assert [one.call for one in done if one.inode == file] == ["write", "fsync", "write", "fsync", "rename"]
     blob = await store.blob(upload.sha256 or "")
     assert blob is not None
-    assert Done("fsync", inode(blob.path.parent)) in done[done.index(Done("rename", file)) :]
+    assert Done("fsync", inode(path_of(store, blob).parent)) in done[done.index(Done("rename", file)) :]
 
 
 def test_a_new_key_is_whole_and_synced_before_it_gets_its_name(tmp_path: Path, done: list[Done]) -> None:

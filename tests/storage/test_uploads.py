@@ -25,6 +25,7 @@ from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.storage.uploads import NOTE_BYTES
 from belino.testing.clock import FakeClock
+from blob_files import content_of
 from storage.pieces import breaking, chunks
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
@@ -49,7 +50,7 @@ async def test_bytes_sent_in_any_pieces_become_the_same_blob(store: Store, data:
     assert upload.sha256 == hashlib.sha256(data).hexdigest()
     blob = await store.blob(upload.sha256)
     assert blob is not None
-    assert (blob.path.read_bytes(), blob.mime) == (data, "image/png")
+    assert (await content_of(store, blob), blob.mime) == (data, "image/png")
     assert await store.upload(upload.id) == upload
 
 

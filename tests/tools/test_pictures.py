@@ -23,7 +23,7 @@ SIDEWAYS, GPS = 0x0112, 0x8825
 async def gallery(town: Town, tmp_path: Path) -> AsyncIterator[Town]:
     """The town with a real decoder."""
     async with Sandbox() as sandbox:
-        town.images = Images(sandbox, tmp_path / "scratch")
+        town.images = Images(sandbox, tmp_path / "scratch", town.store.local)
         yield town
     assert not (tmp_path / "scratch").exists() or list((tmp_path / "scratch").iterdir()) == []
 

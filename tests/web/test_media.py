@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belino.domain.message import ChatType, ConversationKey, Deletion
+from belino.storage.folder import blob_path
 from belino.testing import make_png
 from belino.web.media import disposition, parse_range
 from belino.web.responses import Refusal
@@ -248,7 +249,7 @@ async def test_what_is_deleted_is_not_there_for_anybody(site: Any) -> None:
     assert (await site.ask("HEAD", media["url"]))[0] == 404
     assert (await site.ask("POST", "/api/media/fetch", json={"ref": media["ref"]}))[0] == 404
     assert (await site.ask("GET", "/api/media"))[1] == {"media": []}
-    blob = site.gateway.store._folder.place(etag.strip('"'))
+    blob = blob_path(site.gateway.home.blobs, etag.strip('"'))
     async with asyncio.timeout(60):
         while blob.exists():
             await asyncio.sleep(0.001)
@@ -257,7 +258,7 @@ async def test_what_is_deleted_is_not_there_for_anybody(site: Any) -> None:
 async def test_damaged_bytes_are_never_served(site: Any) -> None:
     media = await put(site, make_png(3, 3))
     (record,) = await site.gateway.store.refs(None)
-    place = site.gateway.store._folder.place(record.ref.sha256)
+    place = blob_path(site.gateway.home.blobs, record.ref.sha256)
     place.write_bytes(make_png(3, 3)[:-1] + b"?")
     assert (await site.ask("GET", media["url"]))[0] == 404
     (told,) = (await site.ask("GET", "/api/media"))[1]["media"]

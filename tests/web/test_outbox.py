@@ -7,7 +7,7 @@ import pytest
 
 from belino.domain.errors import Undeliverable
 from belino.domain.message import DeliveryState, DeliveryStatus
-from belino.domain.reply import Parcel, ParcelKind, ParcelState, Receipt
+from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
 from belino.testing import START
 from web.conftest import MAIN, Site
 
@@ -96,7 +96,7 @@ async def test_files_on_their_way_are_listed_by_name_and_never_by_path(site: Sit
 
     store = site.gateway.store
     blob = await store.keep(bytes_of(), mime="text/plain", limit=10)
-    file = store.outgoing(blob.sha256, name="r.txt", mime="text/plain")
+    file = OutgoingFile(name="r.txt", mime="text/plain", size=blob.size, sha256=blob.sha256)
     await store.put_parcels([Parcel(key="f", conversation=MAIN, kind=ParcelKind.FILES, files=(file,))])
     _, shown, _ = await site.ask("GET", "/api/outbox/f")
     assert shown["files"] == [{"name": "r.txt", "mime": "text/plain", "size": 6, "send_as": "document", "caption": ""}]

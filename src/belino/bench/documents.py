@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from belino.bench import Row
-from belino.domain.media import Blob
+from belino.domain.media import Blob, open_files
 from belino.media.documents import Documents
 from belino.media.sandbox.sandbox import Sandbox
 from belino.media.sniff import HEAD_BYTES, sniff
@@ -140,9 +140,10 @@ async def _sandboxed(files: Sequence[_File]) -> Row:
     taken = []
     with tempfile.TemporaryDirectory(prefix="belino-bench-") as folder:
         async with Sandbox() as sandbox:
-            documents = Documents(sandbox, Path(folder))
-            for file in [files[0], *files]:
-                blob = Blob(sha256="0" * 64, mime=file.mime, size=file.path.stat().st_size, path=file.path)
+            paths = {str(number): file.path for number, file in enumerate(files)}
+            documents = Documents(sandbox, Path(folder), open_files(paths))
+            for name, file in zip(("0", *paths), (files[0], *files), strict=True):
+                blob = Blob(sha256=name, mime=file.mime, size=file.path.stat().st_size)
                 begun = time.perf_counter()
                 await documents.read(blob, mime=file.mime, name=file.path.name)
                 taken.append(time.perf_counter() - begun)

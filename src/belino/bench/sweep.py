@@ -23,6 +23,7 @@ from belino.domain.stored import ScreenedArrival, Verdict
 from belino.gateway.gateway import Gateway
 from belino.media.fetch import MediaConfig
 from belino.net.clock import SystemClock
+from belino.storage.folder import blob_path
 from belino.storage.home import Home
 from belino.storage.store import open_store
 from belino.testing import MemoryAdapter, ScriptedAgent
@@ -139,7 +140,7 @@ def _hold(home: Home, count: int) -> None:
     names = [hashlib.sha256(str(number).encode()).hexdigest() for number in range(count)]
     for number, name in enumerate(names):
         if number % 20 != 1:
-            place = home.blobs / name[:2] / name[2:4] / name
+            place = blob_path(home.blobs, name)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(bytes(BLOB_BYTES))
     old = int((datetime.now(UTC) - timedelta(days=40)).timestamp() * 1e6)

@@ -16,7 +16,7 @@ from belino.cli import OK
 from belino.cli.show import clean, show_json, show_table
 from belino.domain.errors import BelinoError, MediaTooLarge
 from belino.domain.limits import Limits, SendAs
-from belino.domain.media import Blob, MediaKind
+from belino.domain.media import Blob, MediaKind, open_files
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Offer, Parcel, Reply
 from belino.domain.units import format_size
@@ -107,10 +107,10 @@ def head_of(path: Path, size: int) -> bytes:
 
 
 def as_blob(path: Path, sniffed: Sniffed) -> Blob:
-    """A local file as if it were a held blob; links are followed, as only their owner names them."""
+    """A local file as if it were a held blob."""
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    return Blob(sha256=sha256, mime=sniffed.mime, size=path.stat().st_size, path=path.resolve())
+    return Blob(sha256=sha256, mime=sniffed.mime, size=path.stat().st_size)
 
 
 def sniff_files(args: Namespace) -> int:
@@ -141,7 +141,7 @@ def fit_file(args: Namespace) -> int:
     sniffed = sniffed_file(args.file)
     if sniffed.mime not in DRAWN_MIMES:
         raise BelinoError(f"{args.file} is {sniffed.mime}, not a picture that belino can fit")
-    answer = asyncio.run(_fitted(as_blob(args.file, sniffed), args))
+    answer = asyncio.run(_fitted(as_blob(args.file, sniffed), args.file.resolve(), args))
     if args.json:
         show_json(answer)
     else:
@@ -180,13 +180,13 @@ def _formats(output: Path) -> tuple[str, ...]:
     return (wanted[suffix],) if suffix in wanted else FORMATS
 
 
-async def _fitted(blob: Blob, args: Namespace) -> dict[str, Any]:
+async def _fitted(blob: Blob, path: Path, args: Namespace) -> dict[str, Any]:
     from belino.media.image.images import Images
     from belino.media.sandbox.sandbox import Sandbox
 
     with tempfile.TemporaryDirectory(prefix="belino-") as scratch, Target(args.output, _NAMELESS) as target:
         async with Sandbox() as sandbox:
-            fitted = await Images(sandbox, Path(scratch)).fit(
+            fitted = await Images(sandbox, Path(scratch), open_files({blob.sha256: path})).fit(
                 blob, max_bytes=args.max_bytes, max_side=args.max_side, formats=_formats(args.output)
             )
         target.write(fitted.data)
@@ -222,8 +222,8 @@ async def _planned(args: Namespace, limits: Limits) -> tuple[tuple["Decision", .
         store = await open_store(home, clock=SystemClock())
         stack.push_async_callback(store.close)
         sandbox = await stack.enter_async_context(Sandbox())
-        scratch = home.blobs / "tmp"
-        images, sounds = Images(sandbox, scratch), Sounds(sandbox, scratch)
+        images = Images(sandbox, store.scratch, store.local)
+        sounds = Sounds(sandbox, store.scratch, store.local)
         keeper = Keeper(store, images, max_bytes=MediaConfig().max_bytes)
         wish = {"wanted": SendAs(args.form) if args.form else None, "caption": args.caption}
         preparer = Preparer(store, lambda: images, lambda: sounds)

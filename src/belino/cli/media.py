@@ -180,7 +180,8 @@ def _fetch_resting(args: Namespace, home: Home) -> tuple[dict[str, Any], Path]:
         if blob is None:
             raise NotRunning(f"the bytes of {args.ref} are not held here; start `belino serve` to fetch them")
         media = plain(record_json(record))
-        return {"media": media, "path": str(written(blob.path, Target(args.output, media)))}
+        async with store.local(blob.sha256) as held:
+            return {"media": media, "path": str(written(held, Target(args.output, media)))}
 
     found = asyncio.run(with_store(home, resting))
     return found["media"], Path(found["path"])

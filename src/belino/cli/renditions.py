@@ -16,7 +16,7 @@ from belino.cli.command import NotRunning, number_from
 from belino.cli.files import Target, as_blob, head_of, sniffed_file
 from belino.cli.show import clean, clean_lines, progress_bar, show_json, show_table
 from belino.domain.errors import BelinoError, MediaError
-from belino.domain.media import Blob, MediaKind
+from belino.domain.media import Blob, MediaKind, open_files
 from belino.domain.units import parse_pages, parse_times
 from belino.media.paging import parse_cursor
 from belino.media.renditions import LEAST_TOKENS, MADE, MOST_TOKENS, Item, Rendered, RenderOptions
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from belino.domain.stored import RefRecord
     from belino.media.price import Facts
     from belino.media.render import Renderer
+    from belino.media.sandbox.sandbox import Sandbox
     from belino.storage.store import Store
 
 LINES = "application/x-ndjson"
@@ -160,6 +161,7 @@ def fetch_running(args: Namespace, gateway: GatewayClient, body: Mapping[str, An
 async def _render_resting(args: Namespace, store: "Store") -> dict[str, Any]:
     """Without a gateway the platform cannot be asked; held bytes can still be rendered."""
     from belino.gateway.rendering import render_ref as render
+    from belino.media.render import make_renderer
     from belino.web.fetches import rendered_json
     from belino.web.wire import record_json
 
@@ -175,8 +177,9 @@ async def _render_resting(args: Namespace, store: "Store") -> dict[str, Any]:
 
     if record.ref.sha256 is None or await store.blob(record.ref.sha256) is None:
         raise NotRunning(f"the bytes of {args.ref} are not held here; start `belino serve` to fetch them")
-    async with _renderer(store) as renderer:
-        rendered = await render(record, args.form, _wish(args), library=store, renderer=renderer, held=held)
+    async with _sandboxed() as (sandbox, scratch):
+        renderer = make_renderer(sandbox, scratch, store)
+        rendered = await render(record, args.form, _wish(args), store=store, renderer=renderer, held=held)
     found: dict[str, Any] = plain(record_json(record) | {"rendered": rendered_json(rendered)})
     return found
 
@@ -187,7 +190,7 @@ async def _whole_text(path: Path, pages: str | None) -> list[Rendered]:
 
     item = _local(path)
     told: list[Rendered] = []
-    async with _renderer() as renderer:
+    async with _file_renderer(item, path) as renderer:
         wish = RenderOptions(pages=parse_pages(pages) if pages else None, max_tokens=MOST_TOKENS, sees_images=False)
         while not told or told[-1].rest is not None:
             cursor = told[-1].rest if told else None
@@ -212,7 +215,7 @@ async def _known(path: Path) -> "Facts":
     facts = Facts(mime=mime, kind=sniffed_file(path).kind, size=item.blob.size)
     if found:
         facts = replace(facts, width=found[1], height=found[2])
-    async with _renderer() as renderer:
+    async with _file_renderer(item, path) as renderer:
         try:
             if is_picture(facts.kind, mime) and not found:
                 picture = await renderer.probe(item.blob)
@@ -247,13 +250,21 @@ def _local(path: Path) -> Item:
 
 
 @asynccontextmanager
-async def _renderer(store: "Store | None" = None) -> "AsyncIterator[Renderer]":
-    from belino.media.render import make_renderer
+async def _file_renderer(item: Item, path: Path) -> "AsyncIterator[Renderer]":
+    """Renders one local file; links are followed, as only their owner names them."""
+    from belino.media.render import Renderer, make_makers
+
+    async with _sandboxed() as (sandbox, scratch):
+        yield Renderer(make_makers(sandbox, scratch, open_files({item.blob.sha256: path.resolve()})))
+
+
+@asynccontextmanager
+async def _sandboxed() -> "AsyncIterator[tuple[Sandbox, Path]]":
     from belino.media.sandbox.sandbox import Sandbox
 
     with tempfile.TemporaryDirectory(prefix="belino-") as scratch:
         async with Sandbox() as sandbox:
-            yield make_renderer(sandbox, Path(scratch), store)
+            yield sandbox, Path(scratch)
 
 
 def _write_pictures(output: Path | None, media: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> list[Path]:

@@ -39,7 +39,7 @@ class Fits(Protocol):
 class Speaks(Protocol):
     """Reads and encodes audio; see media/audio.py."""
 
-    def facts(self, blob: Blob) -> "SoundFacts": ...
+    async def facts(self, blob: Blob) -> "SoundFacts": ...
 
     def voice(self, blob: Blob, *, max_bytes: int) -> AbstractAsyncContextManager[Path]: ...
 
@@ -99,7 +99,7 @@ class Preparer:
         sounds = self._sounds()
         async with sounds.voice(blob, max_bytes=max_bytes) as path:
             kept = await self._blobs.keep(_pieces(path), mime=VOICE_MIME, limit=max_bytes)
-        facts = await asyncio.to_thread(sounds.facts, kept)
+        facts = await sounds.facts(kept)
         return replace(_copy(offer, kept), codec=VOICE_CODEC, seconds=facts.seconds or offer.seconds)
 
     async def _drawn(self, decision: Decision, limits: Limits) -> Decision:
@@ -125,7 +125,7 @@ class Preparer:
         blob = await self._blobs.blob(offer.sha256)
         if blob is None:
             return offer
-        facts = await asyncio.to_thread(self._sounds().facts, blob)
+        facts = await self._sounds().facts(blob)
         return replace(offer, codec=facts.codec, seconds=offer.seconds or facts.seconds)
 
 

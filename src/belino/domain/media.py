@@ -1,10 +1,13 @@
 """Media in three stages: a ref (a promise of bytes), a blob (the bytes), a reading (their text)."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+
+from belino.domain.errors import MediaNotFound
 
 
 class MediaKind(StrEnum):
@@ -53,7 +56,22 @@ class Blob:
     sha256: str
     mime: str
     size: int
-    path: Path
+
+
+OpenBlob = Callable[[str], AbstractAsyncContextManager[Path]]
+"""Opens a blob, by its sha256, as a file to read, at a path valid inside the block. MediaNotFound if it is not held."""
+
+
+def open_files(paths: Mapping[str, Path]) -> OpenBlob:
+    """Opens files of our own, by the sha256 that stands for each, as if they were blobs of a store."""
+
+    @asynccontextmanager
+    async def opened(sha256: str) -> AsyncIterator[Path]:
+        if sha256 not in paths:
+            raise MediaNotFound("there is no such file")
+        yield paths[sha256]
+
+    return opened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ import re
 import secrets
 import types
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
@@ -38,6 +39,8 @@ class CassetteBlobs(Protocol):
     """Where the bytes of media are stored."""
 
     async def blob(self, sha256: str) -> Blob | None: ...
+
+    def local(self, sha256: str) -> AbstractAsyncContextManager[Path]: ...
 
 
 class Recordable(Protocol):
@@ -254,7 +257,8 @@ async def _media(blobs: CassetteBlobs, records: list[Json], wishes: Wishes) -> t
             left_out[sha256] = f"all media together are over {ALL_MEDIA_BYTES} bytes"
         else:
             total += blob.size
-            found.append(media_record(sha256, await asyncio.to_thread(blob.path.read_bytes)))
+            async with blobs.local(sha256) as path:
+                found.append(media_record(sha256, await asyncio.to_thread(path.read_bytes)))
     return found, left_out
 
 

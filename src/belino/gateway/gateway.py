@@ -166,21 +166,21 @@ class Gateway:
         """Decodes pictures in the sandbox; its leftovers after a crash are swept with other unfinished files."""
         from belino.media.image.images import Images
 
-        return Images(self.sandbox, self.home.blobs / "tmp")
+        return Images(self.sandbox, self.store.scratch, self.store.local)
 
     @cached_property
     def renderer(self) -> "Renderer":
         """Makes renditions in the sandbox, and stores them."""
         from belino.media.render import make_renderer
 
-        return make_renderer(self.sandbox, self.home.blobs / "tmp", self.store, images=self.images)
+        return make_renderer(self.sandbox, self.store.scratch, self.store, images=self.images)
 
     @cached_property
     def sounds(self) -> "Sounds":
         """Encodes sounds, in the sandbox."""
         from belino.media.audio import Sounds
 
-        return Sounds(self.sandbox, self.home.blobs / "tmp")
+        return Sounds(self.sandbox, self.store.scratch, self.store.local)
 
     async def run(self) -> None:
         """Run until `stop`; then stop listening, wait for running turns, and requeue those that do not end in time."""
@@ -250,21 +250,21 @@ class Gateway:
         from belino.gateway.rendering import render_ref
 
         with self._holding() as held:
-            return await render_ref(record, form, wish, library=self.store, renderer=self.renderer, held=held)
+            return await render_ref(record, form, wish, store=self.store, renderer=self.renderer, held=held)
 
     async def glance(self, record: RefRecord, look: "FilePreview") -> "Glance":
         """A short preview of a ref, for a person."""
         from belino.gateway.rendering import glance_at
 
         with self._holding() as held:
-            return await glance_at(record, look, renderer=self.renderer, held=held)
+            return await glance_at(record, look, store=self.store, renderer=self.renderer, held=held)
 
     async def picture(self, record: RefRecord, page: int) -> "Fitted":
         """A picture of a ref, or of one of its pages, for a person."""
         from belino.gateway.rendering import picture_of
 
         with self._holding() as held:
-            return await picture_of(record, page, renderer=self.renderer, held=held)
+            return await picture_of(record, page, store=self.store, renderer=self.renderer, held=held)
 
     @contextmanager
     def _holding(self) -> "Iterator[Held]":

@@ -1,6 +1,5 @@
 """Rendering of a ref for a person, from any channel."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from belino.media.renditions import (
     render,
     seen_item,
 )
-from belino.storage.library_verbs import LibraryVerbs
+from belino.storage.store import Store
 from belino.tools.tool_context import ALBUM_MOST, album_of, title
 
 if TYPE_CHECKING:
@@ -34,15 +33,15 @@ Held = Callable[[RefRecord], Awaitable[Blob]]
 
 
 async def render_ref(
-    record: RefRecord, form: str, wish: RenderOptions, *, library: LibraryVerbs, renderer: Renderer, held: Held
+    record: RefRecord, form: str, wish: RenderOptions, *, store: Store, renderer: Renderer, held: Held
 ) -> Rendered:
     """The ref in this form; a picture's sheet is that of its album. Raises MediaError or NoRange with the reason."""
-    item = await _item(record, held)
+    item = await _item(record, held, store)
     try:
         if form == "sheet" and item.blob.mime in DRAWN_MIMES:
-            records = await album_of(library, record.conversation.whole_channel, record)
+            records = await album_of(store, record.conversation.whole_channel, record)
             if len(records) > 1:
-                return await _album(records, wish, renderer=renderer, held=held)
+                return await _album(records, wish, store=store, renderer=renderer, held=held)
             if item.blob.mime != GIF:
                 raise CannotRender("it is not part of an album")
         return await render(renderer, item, form, wish)
@@ -50,31 +49,35 @@ async def render_ref(
         raise MediaError(error.why) from error  # the list of other forms is worded for an agent
 
 
-async def glance_at(record: RefRecord, look: preview.FilePreview, *, renderer: Renderer, held: Held) -> preview.Glance:
+async def glance_at(
+    record: RefRecord, look: preview.FilePreview, *, store: Store, renderer: Renderer, held: Held
+) -> preview.Glance:
     """A short preview of the ref."""
-    return await preview.glance(renderer, await _item(record, held), look)
+    return await preview.glance(renderer, await _item(record, held, store), look)
 
 
-async def picture_of(record: RefRecord, page: int, *, renderer: Renderer, held: Held) -> "Fitted":
+async def picture_of(record: RefRecord, page: int, *, store: Store, renderer: Renderer, held: Held) -> "Fitted":
     """A picture of the ref, or of one of its pages."""
-    return await preview.picture(renderer, await _item(record, held), page)
+    return await preview.picture(renderer, await _item(record, held, store), page)
 
 
-async def _item(record: RefRecord, held: Held) -> Item:
+async def _item(record: RefRecord, held: Held, store: Store) -> Item:
     ref, blob = record.ref, await held(record)
     try:
-        return await asyncio.to_thread(seen_item, blob, name=ref.file_name, title=title(record), declared=ref.mime)
+        return await seen_item(blob, store.local, name=ref.file_name, title=title(record), declared=ref.mime)
     except OSError as error:
         raise MediaError(f"the bytes of {ref.id} cannot be read just now") from error
 
 
-async def _album(records: tuple[RefRecord, ...], wish: RenderOptions, *, renderer: Renderer, held: Held) -> Rendered:
+async def _album(
+    records: tuple[RefRecord, ...], wish: RenderOptions, *, store: Store, renderer: Renderer, held: Held
+) -> Rendered:
     """The available pictures of an album on one sheet, and a note about the rest."""
     items: list[tuple[str, Item]] = []
     lost: list[str] = []
     for record in records[:ALBUM_MOST]:
         try:
-            item = await _item(record, held)
+            item = await _item(record, held, store)
         except MediaError as error:
             lost.append(f"{record.ref.id}: {reason_of(error)}")
             continue

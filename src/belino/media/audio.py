@@ -8,8 +8,8 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from belino.domain.errors import MediaRefused
-from belino.domain.media import Blob
+from belino.domain.errors import MediaNotFound, MediaRefused
+from belino.domain.media import Blob, OpenBlob
 from belino.media import stream_open
 from belino.media.stream_header import LONGEST, SoundFacts, sound_facts
 
@@ -53,33 +53,37 @@ _FORMS: dict[str, tuple[Literal["f", "d", "h", "i"], float]] = {
 class Sounds:
     """Asks the sandbox, and checks every answer."""
 
-    def __init__(self, sandbox: "Runs", scratch: Path) -> None:
+    def __init__(self, sandbox: "Runs", scratch: Path, open_blob: OpenBlob) -> None:
         self._sandbox = sandbox
         self._scratch = scratch
+        self._open_blob = open_blob
 
-    def facts(self, blob: Blob) -> SoundFacts:
+    async def facts(self, blob: Blob) -> SoundFacts:
         """Encoding and length, from the headers."""
+        import asyncio  # which the sandbox's parent does not need
+
         try:
-            with blob.path.open("rb") as file:
-                return sound_facts(file, blob.mime)
-        except OSError:
+            async with self._open_blob(blob.sha256) as path:
+                return await asyncio.to_thread(_header_facts, path, blob.mime)
+        except (OSError, MediaNotFound):
             return SoundFacts()
 
     async def probe(self, blob: Blob) -> SoundFacts:
         """The facts of the sound, of a video too; from headers where nothing can be decoded, else MediaRefused."""
-        told = self.facts(blob)
+        told = await self.facts(blob)
         if not stream_open.installed() and told.seconds is not None:
             return told
         stream_open.require()
-        return _facts(await self._sandbox.run("audio.probe", blob.path, {"mime": blob.mime}))
+        async with self._open_blob(blob.sha256) as path:
+            return _facts(await self._sandbox.run("audio.probe", path, {"mime": blob.mime}))
 
     async def waveform(self, blob: Blob, *, points: int = 120) -> tuple[int, ...]:
         """Loudness from 0 to 100 at so many points from beginning to end; a very long sound is sampled."""
         stream_open.require()
         points = min(max(points, 1), POINTS_AT_MOST)
-        return _heights(
-            await self._sandbox.run("audio.waveform", blob.path, {"mime": blob.mime, "points": points}), points
-        )
+        async with self._open_blob(blob.sha256) as path:
+            told = await self._sandbox.run("audio.waveform", path, {"mime": blob.mime, "points": points})
+        return _heights(told, points)
 
     @asynccontextmanager
     async def voice(self, blob: Blob, *, max_bytes: int) -> AsyncIterator[Path]:
@@ -101,10 +105,16 @@ class Sounds:
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         output = self._scratch / f"sound-{os.urandom(8).hex()}"
         try:
-            await self._sandbox.run(job, blob.path, {"mime": blob.mime, "max_bytes": max_bytes}, output=output)
+            async with self._open_blob(blob.sha256) as path:
+                await self._sandbox.run(job, path, {"mime": blob.mime, "max_bytes": max_bytes}, output=output)
             yield output
         finally:
             output.unlink(missing_ok=True)
+
+
+def _header_facts(path: Path, mime: str) -> SoundFacts:
+    with path.open("rb") as file:
+        return sound_facts(file, mime)
 
 
 def _facts(told: Mapping[str, Any]) -> SoundFacts:

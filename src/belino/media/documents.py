@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
 from belino.domain.errors import MediaRefused
-from belino.domain.media import Blob
+from belino.domain.media import Blob, OpenBlob, open_files
 from belino.readers.parts import NOTE_CHARS, NOTES_AT_MOST, TITLE_CHARS, nothing
 from belino.readers.read import reads
 
@@ -33,9 +33,10 @@ _NOT_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 class Documents:
     """Asks the sandbox, and checks every answer."""
 
-    def __init__(self, sandbox: "Runs", scratch: Path) -> None:
+    def __init__(self, sandbox: "Runs", scratch: Path, open_blob: OpenBlob) -> None:
         self._sandbox = sandbox
         self._scratch = scratch
+        self._open_blob = open_blob
 
     async def read(
         self,
@@ -53,7 +54,8 @@ class Documents:
         options = {"mime": mime, "name": name[:255], "first": first, "last": last, "max_chars": max_chars}
         output = self._output("text")
         try:
-            await self._sandbox.run("document.read", blob.path, options, output=output)
+            async with self._open_blob(blob.sha256) as path:
+                await self._sandbox.run("document.read", path, options, output=output)
             return await asyncio.to_thread(_taken, output, max_chars)
         except MediaRefused as error:
             return nothing(Unread.UNREADABLE, str(error))
@@ -67,10 +69,12 @@ class Documents:
         drawn = self._output("page")
         options = {"number": number, "max_side": max(1, min(max_side, PAGE_SIDE_AT_MOST))}
         try:
-            await self._sandbox.run("document.page", blob.path, options, output=drawn)
+            async with self._open_blob(blob.sha256) as path:
+                await self._sandbox.run("document.page", path, options, output=drawn)
             # The page is untrusted: its drawing goes through the sandbox like every other picture.
-            picture = Blob(sha256=drawn.name, mime="image/png", size=drawn.stat().st_size, path=drawn)
-            return await Images(self._sandbox, self._scratch).fit(picture, max_bytes=max_bytes, max_side=max_side)
+            picture = Blob(sha256=drawn.name, mime="image/png", size=drawn.stat().st_size)
+            images = Images(self._sandbox, self._scratch, open_files({picture.sha256: drawn}))
+            return await images.fit(picture, max_bytes=max_bytes, max_side=max_side)
         finally:
             drawn.unlink(missing_ok=True)
 

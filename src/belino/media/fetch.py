@@ -29,7 +29,7 @@ from belino.domain.errors import (
     StoreError,
 )
 from belino.domain.failpoints import failpoint
-from belino.domain.media import Blob, MediaRef
+from belino.domain.media import Blob, MediaRef, OpenBlob
 from belino.domain.outcome import CacheSize, MediaOutcome
 from belino.domain.ports import Clock
 from belino.domain.stored import RefRecord
@@ -123,7 +123,7 @@ class Fetcher:
         self._open_media = open_media
         self._config = config
         self._clock = clock
-        self._memory = MediaCache(config.memory_bytes, Counter() if counts is None else counts)
+        self._memory = MediaCache(config.memory_bytes, Counter() if counts is None else counts, blobs.local)
         self._room = asyncio.Semaphore(AT_ONCE)
         self._accounts: dict[tuple[str, str], asyncio.Semaphore] = {}
         self._turnstiles: dict[str, _Turnstile] = {}
@@ -334,9 +334,10 @@ def _end_of(error: BelinoError) -> tuple[MediaOutcome, str]:
 class MediaCache:
     """The bytes of recently read blobs, by hash: limited by bytes, the least recently used evicted first."""
 
-    def __init__(self, limit: int, counts: Counter[str]) -> None:
+    def __init__(self, limit: int, counts: Counter[str], open_blob: OpenBlob) -> None:
         self._limit = limit
         self._counts = counts
+        self._open_blob = open_blob
         self._cache: LRUCache[str, bytes] | None = None
 
     async def read(self, blob: Blob, limit: int) -> bytes:
@@ -346,7 +347,8 @@ class MediaCache:
         held = None if cache is None else cache.get(blob.sha256)
         self._counts["misses" if held is None else "hits"] += 1
         if held is None:
-            held = await asyncio.to_thread(_head, blob.path, blob.size if whole else limit)
+            async with self._open_blob(blob.sha256) as path:
+                held = await asyncio.to_thread(_head, path, blob.size if whole else limit)
             if cache is not None:
                 cache.insert(blob.sha256, held)
         return held[:limit]

@@ -126,7 +126,8 @@ class Likenesses:
         others = {printed.sha256: printed.bits for printed in await self._store.prints(channel, limit=COMPARED)}
         bits = others.pop(blob.sha256, None)
         if bits is None or read_print(bits) is None:
-            greys, shape = _checked(await self._sandbox.run("image.greys", blob.path))
+            async with self._store.local(blob.sha256) as path:
+                greys, shape = _checked(await self._sandbox.run("image.greys", path))
             bits = await asyncio.to_thread(make_print, greys, shape)
             await self._store.keep_print(blob.sha256, bits)
         known = await asyncio.to_thread(_recognised, bits, others)

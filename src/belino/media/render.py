@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.domain.errors import MediaRefused
-from belino.domain.media import Blob
+from belino.domain.media import Blob, OpenBlob
 from belino.domain.outcome import CacheSize
 from belino.domain.tokens import estimate_tokens
 from belino.domain.units import NUMBER_MOST
@@ -103,26 +103,29 @@ class Makers:
     sheets: Lays
 
 
-def make_renderer(
-    sandbox: "Runs", scratch: Path, store: ReadingVerbs | None = None, *, images: "Images | None" = None
-) -> "Renderer":
-    """A renderer that uses this sandbox; without a store nothing is cached. `images` shares a cache of pictures."""
+def make_renderer(sandbox: "Runs", scratch: Path, store: ReadingVerbs, *, images: "Images | None" = None) -> "Renderer":
+    """A renderer of stored blobs that uses this sandbox. `images` shares a cache of pictures."""
+    from belino.media.image_hash import Likenesses
+
+    return Renderer(make_makers(sandbox, scratch, store.local, images=images), store, Likenesses(sandbox, store))
+
+
+def make_makers(sandbox: "Runs", scratch: Path, open_blob: OpenBlob, *, images: "Images | None" = None) -> Makers:
+    """The makers of renditions that use this sandbox."""
     from belino.media.audio import Sounds
     from belino.media.documents import Documents
     from belino.media.image.images import Images
-    from belino.media.image_hash import Likenesses
     from belino.media.sheet import Sheets
     from belino.media.video import Videos
 
-    images, videos = images or Images(sandbox, scratch), Videos(sandbox, scratch)
-    makers = Makers(
+    images, videos = images or Images(sandbox, scratch, open_blob), Videos(sandbox, scratch, open_blob)
+    return Makers(
         images=images,
-        documents=Documents(sandbox, scratch),
+        documents=Documents(sandbox, scratch, open_blob),
         videos=videos,
-        sounds=Sounds(sandbox, scratch),
+        sounds=Sounds(sandbox, scratch, open_blob),
         sheets=Sheets(images, sandbox, scratch, videos),
     )
-    return Renderer(makers, store, None if store is None else Likenesses(sandbox, store))
 
 
 class Renderer:

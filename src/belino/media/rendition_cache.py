@@ -5,7 +5,6 @@ import hashlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from belino.domain.document import DocumentText
 from belino.domain.errors import MediaNotFound, StoreError
@@ -39,8 +38,12 @@ class RenditionCache:
     async def found(self, sha256: str, name: str) -> tuple[bytes, str] | None:
         """The cached rendition, if it exists and is intact."""
         blob = await self._store.rendition(sha256, name) if self._store else None
-        data = None if blob is None else await asyncio.to_thread(_read, blob.path)
-        if blob is None or data is None:
+        if self._store is None or blob is None:
+            return None
+        try:
+            async with self._store.local(blob.sha256) as path:
+                data = await asyncio.to_thread(path.read_bytes)
+        except (OSError, MediaNotFound):
             return None
         if hashlib.sha256(data).hexdigest() != blob.sha256:
             log.warning("the rendition %s of %s is damaged; it is made again", name, sha256)
@@ -99,10 +102,3 @@ class _Maker:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.users = 0
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return None

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.domain.errors import MediaError
-from belino.domain.media import Blob
+from belino.domain.media import Blob, OpenBlob
 from belino.domain.safe_text import one_line
 from belino.domain.tokens import estimate_image_tokens, estimate_tokens
 from belino.domain.units import NUMBER_MOST, clock_time, format_duration, format_size, span
@@ -27,7 +28,7 @@ from belino.media.price import (
     side_within,
 )
 from belino.media.render import Renderer
-from belino.media.sniff import HEAD_BYTES, sniff
+from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
 
 if TYPE_CHECKING:
     from belino.media.image.images import Fitted
@@ -235,12 +236,17 @@ async def as_album_sheet(renderer: Renderer, items: Sequence[tuple[str, Item]], 
     return Rendered(about=about, what=f"a sheet of {len(items)} pictures", pictures=(sheet,), labels=("sheet",))
 
 
-def seen_item(blob: Blob, *, name: str | None, title: str, declared: str = "") -> Item:
+async def seen_item(blob: Blob, open_blob: OpenBlob, *, name: str | None, title: str, declared: str = "") -> Item:
     """A file with the type of its bytes."""
-    with blob.path.open("rb") as file:
-        head = file.read(HEAD_BYTES)
-    sniffed = sniff(head, name=name, declared=declared, whole=blob.size <= HEAD_BYTES)
+    async with open_blob(blob.sha256) as path:
+        sniffed = await asyncio.to_thread(_sniffed, path, name, declared)
     return Item(blob=replace(blob, mime=sniffed.mime), title=title, name=name or "")
+
+
+def _sniffed(path: Path, name: str | None, declared: str) -> Sniffed:
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES + 1)
+    return sniff(head[:HEAD_BYTES], name=name, declared=declared, whole=len(head) <= HEAD_BYTES)
 
 
 def film_words(facts: "VideoFacts") -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import MediaRefused
-from belino.domain.media import Blob
+from belino.domain.media import Blob, OpenBlob
 from belino.media import sheet as sheets
 from belino.media import stream_open, video_frames
 from belino.media.image.decode import MAX_SIDE
@@ -52,14 +52,16 @@ class Frame:
 class Videos:
     """Asks the sandbox, and checks every answer. GIF and WebP count as videos without sound."""
 
-    def __init__(self, sandbox: "Runs", scratch: Path) -> None:
+    def __init__(self, sandbox: "Runs", scratch: Path, open_blob: OpenBlob) -> None:
         self._sandbox = sandbox
         self._scratch = scratch
+        self._open_blob = open_blob
 
     async def probe(self, blob: Blob) -> VideoFacts:
         """The facts of the video; MediaRefused without a decodable video stream."""
         _require(blob)
-        return _facts(await self._sandbox.run("video.probe", blob.path, {"mime": blob.mime}))
+        async with self._open_blob(blob.sha256) as path:
+            return _facts(await self._sandbox.run("video.probe", path, {"mime": blob.mime}))
 
     async def frames(
         self,
@@ -104,7 +106,8 @@ class Videos:
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         output = self._scratch / f"frames-{os.urandom(8).hex()}"
         try:
-            told = await self._sandbox.run(job, blob.path, options, output=output)
+            async with self._open_blob(blob.sha256) as path:
+                told = await self._sandbox.run(job, path, options, output=output)
             with output.open("rb") as file:
                 return told, file.read(max_bytes + 1)
         finally:

@@ -14,16 +14,12 @@ from belino.domain.reply import ParcelState
 from belino.storage.arrivals import OWN
 from belino.storage.audit_rules import RULES, STRAY_FILE, WITHOUT_FILE, WRONG_SIZE, Rule
 from belino.storage.blob_rows import known, without_row
+from belino.storage.blobs import PREFIXES, Blobs
 from belino.storage.database import Database, Tx
-from belino.storage.disk import on_disk
-from belino.storage.folder import BlobFolder, blob_files
-from belino.storage.garbage import PREFIXES
+from belino.storage.folder import blob_files, files_aside
 from belino.storage.home import Home
 from belino.storage.messages import OUTCOMES
 from belino.storage.sqlite import snapshot
-
-ASIDE = "aside"
-"""The folder in `blobs/` for files that no row references; they are counted, and are not a discrepancy."""
 
 
 def audit_home(home: Home) -> Audit:
@@ -41,24 +37,30 @@ def audit_files(database: Path, blobs: Path) -> Audit:
     if any(each.differs for each in files):
         # Compared a second time: a file that moved in or out between the two scans is not a discrepancy.
         with snapshot(database) as tx:
-            files = [recheck(tx, each, blobs) for each in files]
-    return with_files(rows, blobs, files)
+            files = [
+                each.still(compare(blob_files(blobs, prefix), known(tx, prefix))) if each.differs else each
+                for prefix, each in zip(PREFIXES, files, strict=True)
+            ]
+    return with_files(rows, files, aside=len(files_aside(blobs)))
 
 
-async def audit_live(database: Database, folder: BlobFolder) -> Audit:
+async def audit_live(database: Database, blobs: Blobs) -> Audit:
     """Audit an open store that is in use."""
     rows = await database.read(audit_rows)
     found = []
     for prefix in PREFIXES:
-        lying = await on_disk(folder.lying, prefix)
-        compared = compare(lying, await database.read(partial(known, prefix=prefix)))
+        compared = await _compared(database, blobs, prefix)
         if compared.differs:
-            compared = await database.read(partial(recheck, compared=compared, blobs=folder.path))
-            # Read on the writer, whose order counts: a task that moves these files has had its own answer by now.
+            compared = compared.still(await _compared(database, blobs, prefix))
+            # Read on the writer, whose order counts: a task that moves these bytes has had its own answer by now.
             strays = await database.write(partial(without_row, names=compared.strays))
-            compared = compared.only(name for name in strays if not folder.is_moving(name))
+            compared = compared.only(name for name in strays if not blobs.is_moving(name))
         found.append(compared)
-    return await on_disk(with_files, rows, folder.path, found)
+    return with_files(rows, found, aside=len(await blobs.list_aside()))
+
+
+async def _compared(database: Database, blobs: Blobs, prefix: str) -> "Compared":
+    return compare(await blobs.list(prefix), await database.read(partial(known, prefix=prefix)))
 
 
 def audit_rows(tx: Tx) -> Audit:
@@ -100,6 +102,15 @@ class Compared:
         """A copy with only these strays."""
         return Compared(self.files, strays, self.missing, self.resized)
 
+    def still(self, later: "Compared") -> "Compared":
+        """What differs later, too: a file is written before its row and deleted after it."""
+        return Compared(
+            self.files,
+            set(self.strays) & set(later.strays),
+            set(self.missing) & set(later.missing),
+            set(self.resized) & set(later.resized),
+        )
+
     @property
     def differs(self) -> bool:
         return bool(self.strays or self.missing or self.resized)
@@ -115,29 +126,14 @@ def compare(lying: Mapping[str, int], rows: Mapping[str, int]) -> Compared:
     )
 
 
-def recheck(tx: Tx, compared: Compared, blobs: Path) -> Compared:
-    """What still differs in a later snapshot: a file is written before its row and deleted after it."""
-    if not compared.differs:
-        return compared
-    prefix = (*compared.strays, *compared.missing, *compared.resized)[0][:2]
-    again = compare(blob_files(blobs, prefix), known(tx, prefix))
-    return Compared(
-        compared.files,
-        set(compared.strays) & set(again.strays),
-        set(compared.missing) & set(again.missing),
-        set(compared.resized) & set(again.resized),
-    )
-
-
-def with_files(rows: Audit, blobs: Path, compared: Iterable[Compared]) -> Audit:
-    """The audit of the rows, completed with the files of the blob folder."""
+def with_files(rows: Audit, compared: Iterable[Compared], *, aside: int) -> Audit:
+    """The audit of the rows, completed with the files of blobs. Those set aside are counted, and no discrepancy."""
     found = tuple(compared)
     by_rule = (
         (STRAY_FILE, [name for each in found for name in each.strays]),
         (WITHOUT_FILE, [name for each in found for name in each.missing]),
         (WRONG_SIZE, [name for each in found for name in each.resized]),
     )
-    aside = sum(1 for path in (blobs / ASIDE).rglob("*") if path.is_file())
     return Audit(
         arrivals=rows.arrivals,
         attachments=rows.attachments,

@@ -15,6 +15,7 @@ from belino.domain.errors import StoreError
 from belino.domain.failpoints import failpoint
 from belino.storage.backup_place import CONFIGS, DATABASE, KEY, MANIFEST, SCRAP, backup_place
 from belino.storage.disk import sync_folder
+from belino.storage.folder import blob_path
 from belino.storage.home import Home
 from belino.storage.sqlite_files import copy_database, read_database
 
@@ -135,14 +136,14 @@ def _copy_blobs(
     copied, damaged, missing = 0, list[str](), list[str]()
     looked_at, total = 0, sum(names.values())
     for name, size in names.items():
-        target = blob_place(folder / "blobs", name)
+        target = blob_path(folder / "blobs", name)
         progress(looked_at := looked_at + size, total)
         if target.is_file() and not target.is_symlink() and target.stat().st_size == size:
             continue
-        if earlier is not None and _link(blob_place(earlier / "blobs", name), target):
+        if earlier is not None and _link(blob_path(earlier / "blobs", name), target):
             continue
         try:
-            found = _copy(blob_place(home.blobs, name), target)
+            found = _copy(blob_path(home.blobs, name), target)
         except FileNotFoundError:
             missing.append(name)
             continue
@@ -152,11 +153,6 @@ def _copy_blobs(
             target.unlink()
             damaged.append(name)
     return copied, damaged, missing
-
-
-def blob_place(folder: Path, name: str) -> Path:
-    """The path of a blob in a folder of blobs."""
-    return folder / name[:2] / name[2:4] / name
 
 
 def _copy(source: Path, target: Path) -> str:

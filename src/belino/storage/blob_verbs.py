@@ -2,8 +2,10 @@
 
 import logging
 from collections.abc import AsyncIterator, Callable, Container, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 from belino.domain.audit import Audit
 from belino.domain.errors import MediaError, MediaNotFound, UploadError
@@ -15,11 +17,10 @@ from belino.domain.reply import OutgoingFile
 from belino.domain.stored import GoneCopies, Strays, Tidied, Upload, UploadLimits
 from belino.storage import blob_rows, deletions, eviction, uploads
 from belino.storage.audit import audit_live
-from belino.storage.checksums import Checksums
+from belino.storage.blobs import Blobs, BlobState
 from belino.storage.database import Database, TableRow, Tx, to_micros
-from belino.storage.disk import on_disk
+from belino.storage.disk import PIECE, on_disk
 from belino.storage.encryption import Keys
-from belino.storage.folder import PIECE, BlobFolder, as_blob, read_pieces
 from belino.storage.garbage import tidy
 from belino.storage.row_ids import RowIds
 from belino.storage.uploads import NOTE_BYTES, UploadFile
@@ -34,11 +35,10 @@ log = logging.getLogger(__name__)
 
 
 class BlobVerbs(Verbs):
-    """Blobs and uploads, over one folder and one writer."""
+    """Blobs and uploads."""
 
-    def __init__(self, database: Database, blobs: BlobFolder, clock: Clock, keys: Keys) -> None:
+    def __init__(self, database: Database, blobs: Blobs, clock: Clock, keys: Keys) -> None:
         super().__init__(database, blobs, clock, keys)
-        self._proof = Checksums(clock)
         self._arriving: set[str] = set()
         self.damaged = 0
         """Damaged blobs found since the store was opened."""
@@ -51,29 +51,40 @@ class BlobVerbs(Verbs):
 
         A callable `mime` is called once the bytes are complete.
         """
-        partial = await self._folder.receive(chunks, limit=limit)
-        sha256, size, now = partial.sha256, partial.size, self._now()
-        try:
-            kind = mime if isinstance(mime, str) else mime()
-            with self._folder.settling(sha256):
-                await on_disk(self._folder.adopt, partial.path, sha256)
-                await self._database.write(lambda tx: blob_rows.insert_blob(tx, sha256, kind, size, now))
-                failpoint("blob.row.after")
-        finally:
-            partial.discard()
-        self._proof.vouch(sha256, self._folder.place(sha256))
-        return Blob(sha256=sha256, mime=kind, size=size, path=self._folder.place(sha256))
+        kind = "" if callable(mime) else mime
+
+        async def typed(find: Callable[[], str]) -> AsyncIterator[bytes]:
+            nonlocal kind
+            async for chunk in chunks:
+                yield chunk
+            kind = find()
+
+        async with self._blobs.put(typed(mime) if callable(mime) else chunks, limit=limit) as stored:
+            sha256, size, now = stored.sha256, stored.size, self._now()
+            await self._database.write(lambda tx: blob_rows.insert_blob(tx, sha256, kind, size, now))
+            failpoint("blob.row.after")
+        return Blob(sha256=sha256, mime=kind, size=size)
 
     async def blob(self, sha256: str) -> Blob | None:
         """The blob, if it is stored and its checksum is right; a damaged one is deleted, and its refs record it."""
         row = await self._database.read(lambda tx: blob_rows.find_blob(tx, sha256))
         return None if row is None else await self._proven(row)
 
-    def outgoing(self, sha256: str, *, name: str, mime: str) -> OutgoingFile:
-        """A held blob as a file to send."""
-        if not self._folder.bring_back(sha256):
-            raise MediaNotFound("the bytes are not here")
-        return self._open_file(sha256, name, mime, self._folder.place(sha256).stat().st_size)
+    @asynccontextmanager
+    async def local(self, sha256: str) -> AsyncIterator[Path]:
+        """A stored blob as a file to read, at a path that is valid inside the block; its checksum is right.
+
+        A file that was opened inside the block stays readable after it. MediaNotFound if there is no such blob.
+        """
+        if not await self._is_sound(sha256):
+            raise MediaNotFound("the bytes are not here any more")
+        async with self._blobs.local(sha256) as path:
+            yield path
+
+    @property
+    def scratch(self) -> Path:
+        """A folder for files in the making; `tidy` deletes what is left in it for an hour."""
+        return self._blobs.scratch
 
     async def purge(self, *, keep: Container[str] = ()) -> tuple[str, ...]:
         """Delete the bytes of withdrawn refs, except those still in use. Returns those deleted.
@@ -84,7 +95,7 @@ class BlobVerbs(Verbs):
         past = ""
         while names := await self._database.read(partial(deletions.forsaken, after=past, limit=AT_ONCE)):
             past = names[-1]
-            work = partial(deletions.purge, names=names, keep=keep, arrives=self._folder.is_settling, now=self._now())
+            work = partial(deletions.purge, names=names, keep=keep, arrives=self._blobs.is_settling, now=self._now())
             went = await self._database.write(work)
             failpoint("tidy.row.after")
             await self._let_go(went)
@@ -114,7 +125,7 @@ class BlobVerbs(Verbs):
         """
         tidied, self.strays = await tidy(
             self._database,
-            self._folder,
+            self._blobs,
             now=self._clock.now(),
             open_for=timedelta(seconds=self._clock.monotonic() - self._opened),
             dry_run=dry_run,
@@ -124,7 +135,7 @@ class BlobVerbs(Verbs):
 
     async def audit(self) -> Audit:
         """Audit the store."""
-        return await audit_live(self._database, self._folder)
+        return await audit_live(self._database, self._blobs)
 
     async def touch(self, sha256: str) -> None:
         """Record a use of these bytes, so that others are evicted before them."""
@@ -207,7 +218,7 @@ class BlobVerbs(Verbs):
     async def drop_upload(self, upload_id: str) -> None:
         now = self._now()
         await self._database.write(lambda tx: uploads.drop_upload(tx, upload_id, now))
-        uploads.file_of(self._folder.temporary, upload_id).unlink(missing_ok=True)
+        uploads.file_of(self._blobs.scratch, upload_id).unlink(missing_ok=True)
 
     async def sweep_uploads(self, *, finished_before: datetime, begun_before: datetime) -> int:
         """Delete uploads that no message took: finished before one time, or unfinished and begun before the other.
@@ -224,28 +235,26 @@ class BlobVerbs(Verbs):
         return len(idle)
 
     async def _proven(self, row: TableRow) -> Blob | None:
-        """The blob of a row, if its file exists and its checksum is right; a damaged one is recorded as lost."""
-        blob = as_blob(row, self._folder)
-        if blob is None and await on_disk(self._folder.bring_back, row["sha256"]):
-            blob = as_blob(row, self._folder)
-        if blob is None or await self._proof.holds(blob.sha256, blob.path):
-            return blob
-        log.error("the bytes of blob %s are damaged on disk", blob.sha256)
-        self.damaged += 1
-        await self._let_go(await self._database.write(partial(eviction.lose, names=(blob.sha256,), now=self._now())))
-        return None
+        """The blob of a row, if its bytes are here and their checksum is right."""
+        blob = Blob(sha256=row["sha256"], mime=row["mime"], size=row["size"])
+        return blob if await self._is_sound(blob.sha256) else None
+
+    async def _is_sound(self, sha256: str) -> bool:
+        """Whether the bytes are here and their checksum is right; damaged ones are recorded as lost."""
+        state = await self._blobs.check(sha256)
+        if state is BlobState.DAMAGED:
+            log.error("the bytes of blob %s are damaged on disk", sha256)
+            self.damaged += 1
+            await self._let_go(await self._database.write(partial(eviction.lose, names=(sha256,), now=self._now())))
+        return state is BlobState.HELD
 
     async def _let_go(self, names: Sequence[str]) -> None:
-        if not names:
-            return
-        await self._folder.let_go(names)
-        await self._database.write(partial(deletions.files_deleted, sha256s=names))
-        for sha256 in names:
-            self._proof.forget(sha256)
+        if names:
+            await self._blobs.delete(names)
+            await self._database.write(partial(deletions.files_deleted, sha256s=names))
 
     def _open_file(self, sha256: str, name: str, mime: str, size: int) -> OutgoingFile:
-        place = self._folder.place(sha256)
-        return OutgoingFile(name=name, mime=mime, size=size, sha256=sha256, chunks=lambda: read_pieces(place))
+        return OutgoingFile(name=name, mime=mime, size=size, sha256=sha256, chunks=lambda: self._blobs.stream(sha256))
 
     async def _extend(self, upload_id: str, offset: int, chunks: AsyncIterator[bytes]) -> Upload:
         upload = await self.upload(upload_id)
@@ -255,7 +264,7 @@ class BlobVerbs(Verbs):
             raise UploadError(f"the upload stands at {upload.offset}, not at {offset}")
         if upload.sha256 is not None:
             return upload
-        path = uploads.file_of(self._folder.temporary, upload_id)
+        path = uploads.file_of(self._blobs.scratch, upload_id)
         file = await on_disk(UploadFile, path, offset, upload.size)
         try:
             await self._append(file, upload, chunks)
@@ -291,10 +300,10 @@ class BlobVerbs(Verbs):
         return self._as_upload(await self._database.write(lambda tx: uploads.note_written(tx, upload_id, offset)))
 
     def _as_upload(self, row: TableRow) -> Upload:
-        return uploads.as_upload(row, self._folder.temporary)
+        return uploads.as_upload(row, self._blobs.scratch)
 
     async def _complete(self, upload: Upload) -> Upload:
-        path = uploads.file_of(self._folder.temporary, upload.id)
+        path = uploads.file_of(self._blobs.scratch, upload.id)
         sha256 = await on_disk(uploads.hash_file, path)
         row = await self._database.read(lambda tx: uploads.find_upload(tx, upload.id))
         if row is None:
@@ -304,11 +313,9 @@ class BlobVerbs(Verbs):
             raise UploadError("the bytes do not have the sha256 that was announced; start the upload again")
         now = self._now()
         failpoint("upload.complete.before")
-        with self._folder.settling(sha256):
-            await on_disk(self._folder.adopt, path, sha256)
+        async with self._blobs.adopt(path, sha256):
             done = await self._database.write(lambda tx: uploads.complete_upload(tx, row, sha256, now))
         failpoint("upload.complete.after")
-        self._proof.vouch(sha256, self._folder.place(sha256))
         return self._as_upload(done)
 
 

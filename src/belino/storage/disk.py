@@ -12,6 +12,8 @@ from typing import TypeVar
 
 from belino.domain.errors import StoreError, StoreFull, StoreReadOnly
 
+PIECE = 1 << 20
+"""Bytes that are worth a thread switch."""
 MEMORY_BYTES = 32 * 1024 * 1024
 STRAIGHT_BYTES = 2 * 1024 * 1024
 """Bytes of one direct write; both sizes are multiples of every disk's block size, so each offset is aligned."""

@@ -7,63 +7,136 @@ import re
 import secrets
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Container, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO
 
 from belino.domain.errors import MediaNotFound, MediaTooLarge
 from belino.domain.failpoints import failpoint
-from belino.domain.media import Blob
-from belino.storage.database import TableRow
-from belino.storage.disk import FileWriter, make_folder, on_disk, sync_folder
+from belino.domain.outcome import CacheSize
+from belino.domain.ports import Clock
+from belino.storage.blobs import Aside, BlobState, StoredBytes
+from belino.storage.checksums import Checksums
+from belino.storage.disk import PIECE, FileWriter, make_folder, on_disk, sync_folder
 
-PIECE = 1 << 20
 WRITES = 32
-
-T = TypeVar("T")
+ASIDE = "aside"
 
 _NAME = re.compile(r"[0-9a-f]{64}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aside:
-    """A stray that was moved to `aside/`."""
-
-    size: int
-    since: float
-    """Seconds since the epoch."""
 
 
 class BlobFolder:
     """The folder `blobs/`: a fan-out by hash, and on the same file system `tmp/` and `aside/`.
 
     `aside/` holds strays, files that no row lists: kept for a while before they are deleted, in case the database was
-    the wrong one. The time at which a file was put aside is its modification time.
+    the wrong one. The time at which a file was set aside is its modification time.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.temporary = path / "tmp"
-        self.aside = path / "aside"
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._scratch = path / "tmp"
+        self._aside = path / ASIDE
+        self._checksums = Checksums(clock)
         self._settling: Counter[str] = Counter()
         self._leaving: set[str] = set()
         """Files about to be deleted in another thread, unless the same bytes are stored again first."""
         self._door = threading.Lock()
-        for folder in (self.path, self.temporary, self.aside):
+        for folder in (path, self._scratch, self._aside):
             make_folder(folder)
 
-    def place(self, sha256: str) -> Path:
-        """The path of a blob, whether or not it exists."""
+    @property
+    def scratch(self) -> Path:
+        """The folder `tmp/`."""
+        return self._scratch
+
+    @asynccontextmanager
+    async def put(self, chunks: AsyncIterator[bytes], *, limit: int) -> AsyncIterator[StoredBytes]:
+        """Write the bytes to a temporary file, sync it, and move it to the path of its hash."""
+        partial = await self._receive(chunks, limit=limit)
+        try:
+            async with self.adopt(partial.path, partial.sha256):
+                yield StoredBytes(sha256=partial.sha256, size=partial.size)
+        finally:
+            partial.discard()
+
+    @asynccontextmanager
+    async def adopt(self, path: Path, sha256: str) -> AsyncIterator[None]:
+        """Move a complete file to the path of its hash; deletes a copy in `aside/`."""
+        place = self._place(sha256)
+        with self._settles(sha256):
+            await on_disk(self._take, path, place)
+            yield
+        self._checksums.vouch(sha256, place)
+
+    async def check(self, sha256: str) -> BlobState:
+        """Whether the file exists and has its checksum; brings it back from `aside/` if necessary."""
+        place = self._place(sha256)
+        if not place.is_file() and not await on_disk(self._bring_back, sha256):
+            return BlobState.MISSING
+        return BlobState.HELD if await self._checksums.holds(sha256, place) else BlobState.DAMAGED
+
+    @asynccontextmanager
+    async def local(self, sha256: str) -> AsyncIterator[Path]:
+        """The file itself."""
+        yield self._place(sha256)
+
+    async def stream(self, sha256: str) -> AsyncIterator[bytes]:
+        """The file's bytes, read in a thread."""
+        with await asyncio.to_thread(self._open, self._place(sha256)) as file:
+            while piece := await asyncio.to_thread(file.read, PIECE):
+                yield piece
+
+    async def list(self, prefix: str) -> Mapping[str, int]:
+        """Every file of the fan-out whose name begins with these two digits."""
+        return await on_disk(blob_files, self._path, prefix)
+
+    async def delete(self, names: Iterable[str]) -> int:
+        """Unlink the files, except those that settle before it is their turn."""
+        going = self._going(names)
+        for name in going:
+            self._checksums.forget(name)
+        return await on_disk(self._unlink, going) if going else 0
+
+    def is_settling(self, sha256: str) -> bool:
+        """Whether these bytes are being stored now."""
+        return sha256 in self._settling
+
+    def is_moving(self, sha256: str) -> bool:
+        """Whether these bytes are being stored or deleted now."""
+        return self.is_settling(sha256) or sha256 in self._leaving
+
+    async def set_aside(self, names: Iterable[str], *, now: datetime) -> tuple[str, ...]:
+        """Move files to `aside/`, except those that settle before it is their turn."""
+        going = self._going(names)
+        return await on_disk(self._move_aside, going, now.timestamp()) if going else ()
+
+    async def restore(self, names: Iterable[str]) -> None:
+        """Move files back from `aside/`."""
+        for name in names:
+            await on_disk(self._bring_back, name)
+
+    async def list_aside(self) -> Mapping[str, Aside]:
+        """All blobs in `aside/`."""
+        return await on_disk(files_aside, self._path)
+
+    async def delete_aside(self, names: Iterable[str]) -> None:
+        """Unlink files in `aside/`."""
+        await on_disk(self._drop_aside, tuple(names))
+
+    def cache_sizes(self) -> Mapping[str, CacheSize]:
+        """The verified checksums."""
+        return {"checksums": self._checksums.size}
+
+    def _place(self, sha256: str) -> Path:
         if not _NAME.fullmatch(sha256):
             raise MediaNotFound("that is not the name of a blob")
-        return self.path / sha256[:2] / sha256[2:4] / sha256
+        return blob_path(self._path, sha256)
 
-    async def receive(self, chunks: AsyncIterator[bytes], *, limit: int) -> "Partial":
+    async def _receive(self, chunks: AsyncIterator[bytes], *, limit: int) -> "Partial":
         """Write all the bytes to a temporary file; the caller must adopt or discard it."""
-        partial = Partial(self.temporary / f"keep-{secrets.token_hex(8)}")
+        partial = Partial(self._scratch / f"keep-{secrets.token_hex(8)}")
         with ExitStack() as unfinished:
             unfinished.callback(partial.discard)
             await on_disk(partial.open)
@@ -74,7 +147,7 @@ class BlobFolder:
         return partial
 
     @contextmanager
-    def settling(self, sha256: str) -> Iterator[None]:
+    def _settles(self, sha256: str) -> Iterator[None]:
         """Marks bytes that are being stored: their file may exist before their row."""
         with self._door:
             self._settling[sha256] += 1
@@ -85,78 +158,26 @@ class BlobFolder:
             self._settling[sha256] -= 1
             self._settling += Counter()  # drops counts of zero
 
-    def is_settling(self, sha256: str) -> bool:
-        """Whether these bytes are being stored now."""
-        return sha256 in self._settling
-
-    def is_moving(self, sha256: str) -> bool:
-        """Whether these bytes are being stored or deleted now, so that their file and their row may disagree."""
-        return self.is_settling(sha256) or sha256 in self._leaving
-
-    async def let_go(self, names: Iterable[str]) -> int:
-        """Delete files that have no row, by the writer's latest answer. Returns how many bytes were freed.
-
-        Await this directly after that answer, with no other await between. A task that stores the same bytes gets its
-        own answer later: it is still settling now, or starts later and takes them off the list.
-        """
-        going = self._going(names)
-        return await on_disk(self._unlink, going) if going else 0
-
-    async def put_aside(self, names: Iterable[str], *, now: datetime) -> tuple[str, ...]:
-        """Move strays to `aside/`, under the same condition as `let_go`. Returns those that were moved."""
-        going = self._going(names)
-        return await on_disk(self._move_aside, going, now.timestamp()) if going else ()
-
-    def bring_back(self, sha256: str) -> bool:
-        """Whether a blob is in its place; moves it there from `aside/` if necessary."""
-        place, kept = self.place(sha256), self.aside / sha256
+    def _bring_back(self, sha256: str) -> bool:
         with self._door:
-            if place.is_file():
-                kept.unlink(missing_ok=True)
-                return True
-            if not kept.is_file():
-                return False
-            self._move_in(kept, place)
-        return True
+            return bring_back(self._path, sha256)
 
-    def lying_aside(self) -> dict[str, Aside]:
-        """All files in `aside/`."""
-        found: dict[str, Aside] = {}
-        for entry in _entries(self.aside):
-            if _NAME.fullmatch(entry.name):
-                with suppress(FileNotFoundError):
-                    status = entry.stat(follow_symlinks=False)
-                    found[entry.name] = Aside(size=status.st_size, since=status.st_mtime)
-        return found
+    def _open(self, place: Path) -> BinaryIO:
+        try:
+            if place.is_file() or self._bring_back(place.name):
+                return place.open("rb")
+        except FileNotFoundError:
+            pass  # deleted at this moment
+        raise MediaNotFound("the bytes are not here any more")
 
-    def drop_aside(self, names: Iterable[str]) -> None:
-        """Delete files in `aside/`."""
+    def _drop_aside(self, names: Iterable[str]) -> None:
         for name in names:
-            (self.aside / name).unlink(missing_ok=True)
-
-    def lying(self, prefix: str) -> dict[str, int]:
-        """Every blob file whose name begins with these two digits, and its size."""
-        return blob_files(self.path, prefix)
-
-    def unfinished(self, older_than: float, *, keep: Container[str]) -> dict[str, int]:
-        """Temporary files without a write since then, except those named, and their sizes."""
-        found: dict[str, int] = {}
-        for entry in _entries(self.temporary):
-            with suppress(FileNotFoundError):
-                status = entry.stat(follow_symlinks=False)
-                if status.st_mtime < older_than and entry.name not in keep and not entry.is_dir(follow_symlinks=False):
-                    found[entry.name] = status.st_size
-        return found
-
-    def discard(self, names: Iterable[str]) -> None:
-        """Delete temporary files."""
-        for name in names:
-            (self.temporary / name).unlink(missing_ok=True)
+            (self._aside / name).unlink(missing_ok=True)
 
     def _unlink(self, names: Sequence[str]) -> int:
         count = 0
         for name in names:
-            place = self.place(name)
+            place = self._place(name)
             with self._door:
                 if name in self._leaving:
                     self._leaving.discard(name)
@@ -164,11 +185,11 @@ class BlobFolder:
                         count += place.lstat().st_size
                         place.unlink()
                         failpoint("tidy.blob.after")
-                    (self.aside / name).unlink(missing_ok=True)
+                    (self._aside / name).unlink(missing_ok=True)
         return count
 
-    def _going(self, names: Iterable[str]) -> list[str]:
-        going = [name for name in names if not self.is_settling(name)]
+    def _going(self, names: Iterable[str]) -> tuple[str, ...]:
+        going = tuple(name for name in names if not self.is_settling(name))
         self._leaving.update(going)
         return going
 
@@ -179,31 +200,15 @@ class BlobFolder:
                 if name in self._leaving:
                     self._leaving.discard(name)
                     with suppress(FileNotFoundError):
-                        _stamp(self.place(name), at)  # before the move: with its own age it might be deleted at once
-                        self.place(name).rename(self.aside / name)
+                        _stamp(self._place(name), at)  # before the move: with its own age it might be deleted at once
+                        self._place(name).rename(self._aside / name)
                         moved.append(name)
-        sync_folder(self.aside)
+        sync_folder(self._aside)
         return tuple(moved)
 
-    def adopt(self, path: Path, sha256: str) -> None:
-        """Move a finished temporary file to the path of its hash; deletes a copy in `aside/`."""
-        self._move_in(path, self.place(sha256))
-        (self.aside / sha256).unlink(missing_ok=True)
-
-    def _move_in(self, path: Path, place: Path) -> None:
-        make_folder(place.parent.parent)
-        make_folder(place.parent)
-        failpoint("blob.rename.before")
-        path.rename(place)
-        failpoint("blob.rename.after")
-        sync_folder(place.parent)
-
-    def sweep(self, *, keep: set[str]) -> int:
-        """Remove abandoned temporary files, except those named."""
-        stale = [path for path in self.temporary.iterdir() if path.name not in keep]
-        for path in stale:
-            path.unlink()
-        return len(stale)
+    def _take(self, path: Path, place: Path) -> None:
+        _move_in(path, place)
+        (self._aside / place.name).unlink(missing_ok=True)
 
 
 class Partial:
@@ -254,14 +259,36 @@ class Partial:
 
 def count_blobs(folder: Path) -> int:
     """The number of blob files in a folder `blobs/`, those in `aside/` included."""
-    places = (folder / "aside", *(Path(inner.path) for outer in _entries(folder) for inner in _entries(outer.path)))
+    places = (folder / ASIDE, *(Path(inner.path) for outer in _entries(folder) for inner in _entries(outer.path)))
     return sum(bool(_NAME.fullmatch(entry.name)) for place in places for entry in _entries(place))
 
 
-def as_blob(row: TableRow, folder: BlobFolder) -> Blob | None:
-    """The blob, if its file exists."""
-    place = folder.place(row["sha256"])
-    return Blob(sha256=row["sha256"], mime=row["mime"], size=row["size"], path=place) if place.is_file() else None
+def blob_path(blobs: Path, name: str) -> Path:
+    """The path of a blob in a folder of blobs, whether or not it exists."""
+    return blobs / name[:2] / name[2:4] / name
+
+
+def bring_back(blobs: Path, name: str) -> bool:
+    """Whether a blob is in its place; moves it there from `aside/` if necessary."""
+    if not _NAME.fullmatch(name):
+        return False
+    place, kept = blob_path(blobs, name), blobs / ASIDE / name
+    if place.is_file():
+        kept.unlink(missing_ok=True)
+        return True
+    if not kept.is_file():
+        return False
+    _move_in(kept, place)
+    return True
+
+
+def _move_in(path: Path, place: Path) -> None:
+    make_folder(place.parent.parent)
+    make_folder(place.parent)
+    failpoint("blob.rename.before")
+    path.rename(place)
+    failpoint("blob.rename.after")
+    sync_folder(place.parent)
 
 
 def _stamp(path: Path, at: float) -> None:
@@ -282,6 +309,17 @@ def blob_files(blobs: Path, prefix: str) -> dict[str, int]:
             if _NAME.fullmatch(entry.name):
                 with suppress(FileNotFoundError):  # deleted during the scan
                     found[entry.name] = entry.stat(follow_symlinks=False).st_size
+    return found
+
+
+def files_aside(blobs: Path) -> dict[str, Aside]:
+    """All blobs in a folder's `aside/`."""
+    found: dict[str, Aside] = {}
+    for entry in _entries(blobs / ASIDE):
+        if _NAME.fullmatch(entry.name):
+            with suppress(FileNotFoundError):
+                status = entry.stat(follow_symlinks=False)
+                found[entry.name] = Aside(size=status.st_size, since=status.st_mtime)
     return found
 
 
@@ -313,14 +351,3 @@ async def batches(chunks: AsyncIterator[bytes], *, limit: int) -> AsyncIterator[
 def _worth_writing(chunks: list[bytes]) -> Sequence[bytes]:
     """The chunks as they are, or joined if separate writes would cost more than the copy."""
     return chunks if len(chunks) <= WRITES else (b"".join(chunks),)
-
-
-async def read_pieces(place: Path) -> AsyncIterator[bytes]:
-    """A file's bytes, read in a thread."""
-    try:
-        file = await asyncio.to_thread(place.open, "rb")
-    except FileNotFoundError as error:
-        raise MediaNotFound("the bytes are not here any more") from error
-    with file:
-        while piece := await asyncio.to_thread(file.read, PIECE):
-            yield piece

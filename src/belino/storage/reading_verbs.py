@@ -10,7 +10,6 @@ from belino.storage import eviction, readings
 from belino.storage.blob_rows import find_blob, insert_blob
 from belino.storage.blob_verbs import TOUCH_EVERY, BlobVerbs
 from belino.storage.database import Tx
-from belino.storage.disk import on_disk
 from belino.storage.sanitize import NOT_TEXT, mended
 
 _ALL_PARTS = (1, (1 << 63) - 1)
@@ -57,26 +56,21 @@ class ReadingVerbs(BlobVerbs):
         `also`: other bytes it was made from, under a name that tells which; it is deleted with the first of them.
         MediaNotFound if no ref names some of the bytes any more: they were deleted in between.
         """
-        partial, now = await self._folder.receive(_once(data), limit=len(data)), self._now()
-        blob = Blob(sha256=partial.sha256, mime=mime, size=partial.size, path=self._folder.place(partial.sha256))
+        async with self._blobs.put(_once(data), limit=len(data)) as stored:
+            blob, now = Blob(sha256=stored.sha256, mime=mime, size=stored.size), self._now()
 
-        def work(tx: Tx) -> tuple[bool, bool]:
-            sources = dict.fromkeys((sha256, *also))
-            named = all(readings.is_named(tx, source) for source in sources)
-            if named:
-                insert_blob(tx, blob.sha256, mime, blob.size, now, declared=True)
-                for source in sources:
-                    readings.keep_rendition(tx, source, name, blob)
-            return named, find_blob(tx, blob.sha256) is not None
+            def work(tx: Tx) -> tuple[bool, bool]:
+                sources = dict.fromkeys((sha256, *also))
+                named = all(readings.is_named(tx, source) for source in sources)
+                if named:
+                    insert_blob(tx, blob.sha256, mime, blob.size, now, declared=True)
+                    for source in sources:
+                        readings.keep_rendition(tx, source, name, blob)
+                return named, find_blob(tx, blob.sha256) is not None
 
-        try:
-            with self._folder.settling(blob.sha256):
-                await on_disk(self._folder.adopt, partial.path, blob.sha256)
-                named, known = await self._database.write(work)
-        finally:
-            partial.discard()
+            named, known = await self._database.write(work)
         if not known:
-            await self._folder.let_go((blob.sha256,))
+            await self._blobs.delete((blob.sha256,))
         if not named:
             raise MediaNotFound("the bytes it was made of were deleted meanwhile")
         return blob

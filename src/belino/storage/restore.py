@@ -17,11 +17,12 @@ from typing import Any
 
 from belino.domain.errors import StoreError, StoreFull, StoreTooNew
 from belino.storage import eviction
-from belino.storage.backup import FORMAT, PIECE, Progress, blob_place, key_check
+from belino.storage.backup import FORMAT, PIECE, Progress, key_check
 from belino.storage.backup_place import CONFIGS, DATABASE, KEY, MANIFEST
 from belino.storage.database import Tx, to_micros
 from belino.storage.disk import sync_folder
 from belino.storage.encryption import KEY_BYTES
+from belino.storage.folder import blob_path
 from belino.storage.home import Home, lock_folder
 from belino.storage.migrations import STEPS
 from belino.storage.sqlite_files import change_database, prepare_database
@@ -219,7 +220,7 @@ def _stage_blobs(backup: int, staged: Path, now: datetime, progress: Progress) -
 
 def _stage_blob(backup: int, staged: Path, name: str, size: int) -> bool:
     """Copy a blob from the backup; False if it is missing or damaged."""
-    target = blob_place(staged / "blobs", name)
+    target = blob_path(staged / "blobs", name)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         found = _copy(backup, ("blobs", name[:2], name[2:4], name), target, most=size)

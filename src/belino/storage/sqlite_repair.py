@@ -17,7 +17,7 @@ from belino.domain.outcome import MediaOutcome
 from belino.storage.arrivals import recount
 from belino.storage.database import to_micros
 from belino.storage.disk import sync_folder
-from belino.storage.folder import BlobFolder
+from belino.storage.folder import blob_path, bring_back
 from belino.storage.home import Home, lock_folder
 from belino.storage.migrations import STEPS
 from belino.storage.outbox import take_up_files
@@ -121,7 +121,7 @@ def _salvage(damaged: DamagedDatabase, scrap: Path, home: Home, now: datetime) -
         connection.execute("BEGIN")
         tables = _settle(connection, tables)
         held = _hold(connection, to_micros(now))
-        _rebuild_uses(connection, BlobFolder(home.blobs), to_micros(now))
+        _rebuild_uses(connection, home.blobs, to_micros(now))
         connection.execute("COMMIT")
         found = quick_check(connection, with_indexes=True)
     if found:
@@ -272,7 +272,7 @@ def _recount(tables: dict[str, SalvagedTable], name: str, gone: int) -> dict[str
     return tables | {name: replace(table, kept=table.kept - gone, lost=table.lost + gone)}
 
 
-def _rebuild_uses(connection: sqlite3.Connection, folder: BlobFolder, now: int) -> None:
+def _rebuild_uses(connection: sqlite3.Connection, blobs: Path, now: int) -> None:
     """Every blob that is used gets a row and a use; an unused one loses its row, and its file stays.
 
     A row without a use would be deleted with its file, though only the use is lost.
@@ -293,8 +293,8 @@ def _rebuild_uses(connection: sqlite3.Connection, folder: BlobFolder, now: int) 
         "LEFT JOIN refs r ON r.sha256 = u.sha256 WHERE u.sha256 NOT IN (SELECT sha256 FROM blobs) GROUP BY u.sha256"
     ).fetchall()
     for row in unlisted:
-        if folder.bring_back(row["sha256"]):
-            size = folder.place(row["sha256"]).stat().st_size
+        if bring_back(blobs, row["sha256"]):
+            size = blob_path(blobs, row["sha256"]).stat().st_size
             connection.execute("INSERT INTO blobs VALUES (?, ?, ?, ?)", (row["sha256"], row["mime"], size, now))
     connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
 

@@ -1,4 +1,4 @@
-"""The store: everything belino keeps, as verbs that are one transaction each, on a database and a folder of blobs."""
+"""The store: everything belino keeps, as verbs that are one transaction each, on a database and its blobs."""
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -15,9 +15,11 @@ from belino.domain.ports import Clock
 from belino.domain.search import SearchHits, SearchQuery
 from belino.storage import uploads
 from belino.storage.access_verbs import AccessVerbs
+from belino.storage.blobs import Blobs
 from belino.storage.database import Database, DiskState, to_micros
 from belino.storage.encryption import Keys
 from belino.storage.folder import BlobFolder
+from belino.storage.garbage import arriving_files, sweep_scratch
 from belino.storage.home import Home
 from belino.storage.inbox_verbs import InboxVerbs
 from belino.storage.library_verbs import LibraryVerbs
@@ -41,11 +43,10 @@ async def open_store(place: Home | str, *, clock: Clock, start_empty: bool = Fal
         now = to_micros(clock.now())
         await database.write(lambda tx: uploads.drop_interrupted(tx, now))
         failpoint("start.migrated")
-        folder = BlobFolder(home.blobs)
-        arriving = await database.read(uploads.unfinished_uploads)
-        folder.sweep(keep={uploads.file_of(folder.temporary, upload_id).name for upload_id in arriving})
+        blobs = BlobFolder(home.blobs, clock)
+        sweep_scratch(blobs.scratch, keep=await arriving_files(database))
         opened.pop_all()
-        return Store(database, folder, clock, keys)
+        return Store(database, blobs, clock, keys)
 
 
 def repair_store(place: Home | str, *, now: datetime) -> Repaired:
@@ -56,7 +57,7 @@ def repair_store(place: Home | str, *, now: datetime) -> Repaired:
 class Store(InboxVerbs, OutboxVerbs, LibraryVerbs, ReadingVerbs, AccessVerbs):
     """Everything belino stores."""
 
-    def __init__(self, database: Database, blobs: BlobFolder, clock: Clock, keys: Keys) -> None:
+    def __init__(self, database: Database, blobs: Blobs, clock: Clock, keys: Keys) -> None:
         super().__init__(database, blobs, clock, keys)
         self._index = SearchIndex(database, keys)
 
@@ -71,7 +72,7 @@ class Store(InboxVerbs, OutboxVerbs, LibraryVerbs, ReadingVerbs, AccessVerbs):
 
     def cache_sizes(self) -> Mapping[str, CacheSize]:
         """Sizes of the store's in-memory caches."""
-        return {**self._index.cache_sizes(), "checksums": self._proof.size, **self._database.cache_sizes()}
+        return {**self._index.cache_sizes(), **self._blobs.cache_sizes(), **self._database.cache_sizes()}
 
     async def search(self, channel: ConversationKey, query: SearchQuery) -> SearchHits:
         """Rank the channel's messages and document passages for a query."""

@@ -12,9 +12,8 @@ from functools import partial
 
 from belino.domain.stored import Strays, Tidied
 from belino.storage import blob_rows
+from belino.storage.blobs import Blobs
 from belino.storage.database import Database
-from belino.storage.disk import on_disk
-from belino.storage.folder import BlobFolder
 
 SETTLED = timedelta(hours=1)
 """Time after a start to notice that the database is the wrong one."""
@@ -29,7 +28,7 @@ class StraySweep:
     def __init__(
         self,
         database: Database,
-        folder: BlobFolder,
+        blobs: Blobs,
         *,
         now: datetime,
         open_for: timedelta,
@@ -38,7 +37,7 @@ class StraySweep:
     ) -> None:
         """`open_for` is the time since the start; `all_strays` says that a person has decided to put all aside."""
         self._database = database
-        self._folder = folder
+        self._blobs = blobs
         self._now = now
         self._is_settled = open_for >= SETTLED
         self._dry_run = dry_run
@@ -66,7 +65,7 @@ class StraySweep:
         moved: list[str] = []
         for first in range(0, len(names), AT_ONCE):
             some = await self._without_row(names[first : first + AT_ONCE])
-            moved += await self._folder.put_aside(some, now=self._now)
+            moved += await self._blobs.set_aside(some, now=self._now)
         return moved
 
     async def _confirmed(self, names: list[str]) -> list[str]:
@@ -80,13 +79,13 @@ class StraySweep:
         return await self._database.write(partial(blob_rows.without_row, names=names))
 
     async def _expire(self) -> tuple[dict[str, int], dict[str, int]]:
-        """The sizes of files that expired after a week in `aside/`, and of those that remain."""
-        aside = await on_disk(self._folder.lying_aside)
+        """The sizes of files that expired after a week, and of those that remain."""
+        aside = await self._blobs.list_aside()
         until = (self._now - KEPT_ASIDE).timestamp()
         old = [name for name, file in aside.items() if self._is_settled and file.since < until]
         gone = await self._confirmed(old)
         if not self._dry_run:
-            await on_disk(self._folder.drop_aside, gone)
+            await self._blobs.delete_aside(gone)
         sizes = {name: file.size for name, file in aside.items()}
         expired = {name: sizes[name] for name in gone}
         return expired, sizes if self._dry_run else {name: sizes[name] for name in sizes if name not in expired}

@@ -13,8 +13,7 @@ from belino.storage import fetches
 from belino.storage.blob_rows import insert_blob, use_blob
 from belino.storage.database import Rows, TableRow, Tx, from_micros
 from belino.storage.deletions import forsake
-from belino.storage.disk import sync_folder, write_all
-from belino.storage.folder import PIECE
+from belino.storage.disk import PIECE, sync_folder, write_all
 
 NOTE_BYTES = 8 << 20
 """At most this much has to be sent again after the process was killed."""
@@ -54,9 +53,14 @@ class UploadFile:
             os.close(self._descriptor)
 
 
-def file_of(folder: Path, upload_id: str) -> Path:
+def file_name(upload_id: str) -> str:
+    """The name of an upload's scratch file, until its bytes are complete."""
+    return f"upload-{upload_id}"
+
+
+def file_of(scratch: Path, upload_id: str) -> Path:
     """The path of an upload's bytes until they are complete."""
-    return folder / f"upload-{upload_id}"
+    return scratch / file_name(upload_id)
 
 
 def hash_file(path: Path) -> str:
@@ -180,9 +184,9 @@ def unfinished_uploads(tx: Tx) -> tuple[str, ...]:
     return tuple(row["id"] for row in tx.execute("SELECT id FROM uploads WHERE sha256 IS NULL"))
 
 
-def as_upload(row: TableRow, folder: Path) -> Upload:
-    """A row as a value. Bytes that are not in the folder have not arrived, whatever was recorded."""
-    path = file_of(folder, row["id"])
+def as_upload(row: TableRow, scratch: Path) -> Upload:
+    """A row as a value. Bytes that are not in the scratch folder have not arrived, whatever was recorded."""
+    path = file_of(scratch, row["id"])
     there = row["size"] if row["sha256"] is not None else path.stat().st_size if path.is_file() else 0
     return Upload(
         id=row["id"],

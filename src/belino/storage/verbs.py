@@ -1,17 +1,17 @@
 """Verbs of the store: what every group of them shares."""
 
 from belino.domain.ports import Clock
+from belino.storage.blobs import Blobs
 from belino.storage.database import Database, to_micros
 from belino.storage.encryption import Keys
-from belino.storage.folder import BlobFolder
 
 
 class Verbs:
     """A group of verbs, each one transaction; `Store` has them all."""
 
-    def __init__(self, database: Database, blobs: BlobFolder, clock: Clock, keys: Keys) -> None:
+    def __init__(self, database: Database, blobs: Blobs, clock: Clock, keys: Keys) -> None:
         self._database = database
-        self._folder = blobs
+        self._blobs = blobs
         self._clock = clock
         self._keys = keys
 

@@ -121,8 +121,9 @@ async def held(context: ToolContext, record: RefRecord) -> Blob:
 async def placed(context: ToolContext, record: RefRecord, blob: Blob, mime: str) -> FileBlock:
     """A copy of the bytes in the session's folder."""
     try:
-        path = await asyncio.to_thread(place, context.folder, stored_name(record.ref), blob.path)
-    except StoreError as error:
+        async with context.archive.local(blob.sha256) as held:
+            path = await asyncio.to_thread(place, context.folder, stored_name(record.ref), held)
+    except (StoreError, MediaNotFound) as error:
         raise ToolError(f"{record.ref.id} could not be copied to your folder: {error}") from error
     return FileBlock(path=path, mime=mime, ref=record.ref.id, sha256=blob.sha256)
 

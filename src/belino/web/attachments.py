@@ -5,9 +5,11 @@ import binascii
 import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pybase64
 
+from belino.domain.errors import MediaNotFound
 from belino.domain.media import MediaRef, kind_of
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
@@ -154,16 +156,17 @@ async def as_ref(store: Store, upload: Upload, *, message_id: str, clock: Clock)
 
 
 async def _picture_size(store: Store, sha256: str) -> tuple[int | None, int | None]:
-    blob = await store.blob(sha256)
-    if blob is None:
-        raise not_found()
-
-    def read_header() -> bytes:
-        with blob.path.open("rb") as file:
-            return file.read(HEADER_BYTES)
-
-    found = image_size(await asyncio.to_thread(read_header))
+    try:
+        async with store.local(sha256) as path:
+            found = image_size(await asyncio.to_thread(_header_of, path))
+    except MediaNotFound:
+        raise not_found() from None
     return (found[1], found[2]) if found else (None, None)
+
+
+def _header_of(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(HEADER_BYTES)
 
 
 def _parse(item: object) -> Attachment:

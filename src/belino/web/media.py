@@ -243,8 +243,9 @@ async def _open(
     if call.request.method == "HEAD":
         return FileAnswer(None, status=status, headers=headers, length=length)
     try:
-        file = await asyncio.to_thread(blob.path.open, "rb")
-    except FileNotFoundError:
+        async with call.store.local(blob.sha256) as path:
+            file = await asyncio.to_thread(path.open, "rb")  # stays readable after the block
+    except (FileNotFoundError, MediaNotFound):
         raise not_found() from None
     file.seek(first)
     return FileAnswer(file, status=status, headers=headers, length=length)

@@ -12,12 +12,13 @@ from belino.media.image import images as image
 from belino.media.image.images import Images
 from belino.media.sandbox.sandbox import Sandbox
 from belino.testing import make_png
+from media.local_files import local_blob, open_local
 from media.pictures import FOREIGN, FORMATS, corners, exif, opened, photo, picture, quarters, saved, with_hole
 
 
 def blob_of(content: bytes, path: Path, *, sha256: str = "0" * 64) -> Blob:
     path.write_bytes(content)
-    return Blob(sha256=sha256, mime="image/jpeg", size=len(content), path=path)
+    return local_blob(path, mime="image/jpeg", sha256=sha256)
 
 
 class Told:
@@ -40,7 +41,7 @@ class Told:
 )
 async def test_a_child_that_lies_is_not_believed(written: bytes, tmp_path: Path) -> None:
     lie = {"mime": "image/png", "width": 20, "height": 20, "bytes": 90, "quality": 100, "encodes": 0}
-    images = Images(Told(lie, written), tmp_path / "scratch")
+    images = Images(Told(lie, written), tmp_path / "scratch", open_local)
     with pytest.raises(MediaRefused):
         await images.fit(blob_of(b"x", tmp_path / "blob"), max_bytes=2_000, max_side=100)
     assert not list((tmp_path / "scratch").iterdir())
@@ -52,12 +53,12 @@ async def test_a_child_that_lies_is_not_believed(written: bytes, tmp_path: Path)
 )
 async def test_facts_that_cannot_be_are_refused(answer: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(MediaRefused):
-        await Images(Told(answer), tmp_path).probe(blob_of(b"x", tmp_path / "blob"))
+        await Images(Told(answer), tmp_path, open_local).probe(blob_of(b"x", tmp_path / "blob"))
 
 
 async def test_the_same_wish_is_granted_once(tmp_path: Path) -> None:
     sandbox = Told({}, make_png(20, 20))
-    images, blob = Images(sandbox, tmp_path / "scratch"), blob_of(b"x", tmp_path / "blob")
+    images, blob = Images(sandbox, tmp_path / "scratch", open_local), blob_of(b"x", tmp_path / "blob")
     first = await images.fit(blob, max_bytes=2_000)
     assert await images.fit(blob, max_bytes=2_000) is first
     await images.fit(blob, max_bytes=3_000)
@@ -68,7 +69,7 @@ async def test_what_is_remembered_stays_bounded(tmp_path: Path, monkeypatch: pyt
     picture = make_png(20, 20)
     monkeypatch.setattr(image, "CACHE_BYTES", 3 * len(picture))
     sandbox = Told({}, picture)
-    images = Images(sandbox, tmp_path / "scratch")
+    images = Images(sandbox, tmp_path / "scratch", open_local)
     blobs = [blob_of(b"x", tmp_path / str(number), sha256=f"{number:064}") for number in range(5)]
     for blob in [*blobs, blobs[-1]]:
         await images.fit(blob, max_bytes=2_000)
@@ -80,7 +81,7 @@ async def test_what_is_remembered_stays_bounded(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.slow
 async def test_in_the_sandbox_every_format_is_opened_and_everything_else_refused(tmp_path: Path) -> None:
     async with Sandbox() as sandbox:
-        images = Images(sandbox, tmp_path / "scratch")
+        images = Images(sandbox, tmp_path / "scratch", open_local)
         for number, format_ in enumerate(FORMATS):
             blob = blob_of(saved(photo(600, 400), format_), tmp_path / format_, sha256=f"{number:064}")
             facts = await images.probe(blob)
@@ -110,7 +111,7 @@ async def test_in_the_sandbox_the_largest_webp_is_opened(orientation: int, tmp_p
     content = saved(quarters((7_300, 5_400)), "WEBP", method=0, exif=exif(orientation))
     blob = blob_of(content, tmp_path / "blob")
     async with Sandbox() as sandbox:
-        fitted = await Images(sandbox, tmp_path / "scratch").fit(blob, max_bytes=50_000, max_side=300)
+        fitted = await Images(sandbox, tmp_path / "scratch", open_local).fit(blob, max_bytes=50_000, max_side=300)
     upright = ImageOps.exif_transpose(opened(saved(quarters((300, 222)), "JPEG", exif=exif(orientation))))
     assert corners(opened(fitted.data)) == corners(upright)
     assert (fitted.width, fitted.height) == pytest.approx(upright.size, abs=1)
@@ -123,6 +124,6 @@ async def test_in_the_sandbox_the_largest_transparent_picture_is_written(tmp_pat
         large.paste(tile, (place % 10 * 730, place // 10 * 540))
     blob = blob_of(saved(large, "PNG", compress_level=1), tmp_path / "blob")
     async with Sandbox() as sandbox:
-        fitted = await Images(sandbox, tmp_path / "scratch").fit(blob, max_bytes=2_000_000)
+        fitted = await Images(sandbox, tmp_path / "scratch", open_local).fit(blob, max_bytes=2_000_000)
     assert fitted.mime == "image/webp"
     assert fitted.width * fitted.height > 4_000_000

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from belino.domain.errors import MediaRefused
-from belino.domain.media import Blob
+from belino.domain.media import Blob, OpenBlob
 from belino.domain.outcome import CacheSize
 from belino.media.image import decode
 from belino.media.image.decode import Header
@@ -59,9 +59,10 @@ class Runs(Protocol):
 class Images:
     """Asks the sandbox, and checks every answer."""
 
-    def __init__(self, sandbox: Runs, scratch: Path) -> None:
+    def __init__(self, sandbox: Runs, scratch: Path, open_blob: OpenBlob) -> None:
         self._sandbox = sandbox
         self._scratch = scratch
+        self._open_blob = open_blob
         from cachebox import LRUCache  # Imports asyncio, which the sandbox's parent does not need.
 
         self._facts: LRUCache[str, ImageFacts] = LRUCache(FACTS_KEPT)
@@ -79,7 +80,8 @@ class Images:
         """The facts of the picture; MediaRefused if it is unsupported, or too large."""
         known = self._facts.get(blob.sha256)
         if known is None:
-            known = _facts(await self._sandbox.run("image.probe", blob.path))
+            async with self._open_blob(blob.sha256) as path:
+                known = _facts(await self._sandbox.run("image.probe", path))
             self._facts[blob.sha256] = known
         return known
 
@@ -98,7 +100,8 @@ class Images:
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         output = self._scratch / f"picture-{os.urandom(8).hex()}"
         try:
-            await self._sandbox.run(job, blob.path, options, output=output)
+            async with self._open_blob(blob.sha256) as path:
+                await self._sandbox.run(job, path, options, output=output)
             data = _read(output, max_bytes)
         finally:
             output.unlink(missing_ok=True)
