@@ -1,4 +1,4 @@
-"""A real store in a temporary state folder, and short ways to say what people say."""
+"""A real store, on every engine, and short ways to say what people say."""
 
 import asyncio
 import threading
@@ -13,8 +13,9 @@ from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Message
 from belino.storage.database import Tx
 from belino.storage.home import Home
-from belino.storage.store import Store, open_store
+from belino.storage.store import Store
 from belino.testing.clock import FakeClock
+from storage.engines import ENGINES, OF_SQLITE, Engine
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 ANNA = Author(id="u-anna", name="Anna")
@@ -30,9 +31,22 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test of the store runs on each engine, unless it looks into the files of one."""
+    chosen = any("engine" in mark.args for mark in metafunc.definition.iter_markers("parametrize"))
+    if "engine" in metafunc.fixturenames and not chosen:
+        names = ["sqlite"] if metafunc.definition.path.stem in OF_SQLITE else list(ENGINES)
+        metafunc.parametrize("engine", names, indirect=True)
+
+
 @pytest.fixture
-async def store(home: Home, clock: FakeClock) -> AsyncIterator[Store]:
-    store = await open_store(home, clock=clock)
+def engine(request: pytest.FixtureRequest, home: Home, clock: FakeClock) -> Engine:
+    return ENGINES[request.param](home, clock)
+
+
+@pytest.fixture
+async def store(engine: Engine) -> AsyncIterator[Store]:
+    store = await engine.open()
     yield store
     await store.close()
 

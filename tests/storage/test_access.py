@@ -7,17 +7,18 @@ import pytest
 from belino.domain.message import ConversationKey
 from belino.domain.stored import GrantKind
 from belino.storage.home import Home
-from belino.storage.store import Store, open_store
+from belino.storage.store import Store
 from belino.testing.clock import FakeClock
+from storage.engines import Engine
 
 MAIN = ConversationKey(platform="web", account="default", channel="main", thread="a:b")
 
 
-async def test_a_secret_opens_what_it_was_made_for_even_after_a_restart(home: Home, clock: FakeClock) -> None:
-    store = await open_store(home, clock=clock)
+async def test_a_secret_opens_what_it_was_made_for_even_after_a_restart(engine: Engine) -> None:
+    store = await engine.open()
     made, secret = await store.grant(GrantKind.CHANNEL, conversation=MAIN, note="for the tools")
     await store.close()
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     assert await store.check(secret) == made
     assert (made.kind, made.conversation, made.note) == (GrantKind.CHANNEL, MAIN, "for the tools")
     assert await store.check(secret + "x") is None

@@ -1,9 +1,7 @@
 """Edits, deletions and reactions reach their message, whichever comes first."""
 
 import itertools
-import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 
@@ -25,8 +23,9 @@ from belino.domain.message import (
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, TurnState
 from belino.domain.stored import ClaimedTurn, StoredMessage, TurnEnd, Verdict
 from belino.storage.home import Home
-from belino.storage.store import Store, open_store
+from belino.storage.store import Store
 from belino.testing.clock import START, FakeClock
+from storage.engines import Engine
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
@@ -72,7 +71,7 @@ async def test_the_last_edit_wins_in_whatever_order_they_come(store: Store, say:
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 async def test_a_deleted_message_is_gone_in_whatever_order_its_story_comes(
-    store: Store, home: Home, say: Say, photo: Photo, order: tuple[int, ...]
+    store: Store, engine: Engine, say: Say, photo: Photo, order: tuple[int, ...]
 ) -> None:
     said = say("1", "GONEWORDS", media=(photo("1", caption="GONECAPTION"),), quote=Quote(text="GONEQUOTE"))
     arrivals: list[Arrival] = [said, edit("GONEEDIT"), deletion()]
@@ -82,20 +81,19 @@ async def test_a_deleted_message_is_gone_in_whatever_order_its_story_comes(
     assert (message.text, message.media, message.quote) == ("", (), None)
     assert message.deleted == START + timedelta(seconds=5)
     assert await store.refs(MAIN) == ()
-    with closing(sqlite3.connect(home.database)) as connection:
-        assert "GONE" not in "\n".join(connection.iterdump())
+    assert "GONE" not in await engine.dump()
 
 
 async def test_an_edit_that_came_first_waits_for_its_message_across_a_restart(
-    home: Home, clock: FakeClock, say: Say, photo: Photo
+    engine: Engine, home: Home, say: Say, photo: Photo
 ) -> None:
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     early = edit("corrected", media=(photo("1", "new", sealed={"key": "CANARY"}, locator={"id": "7"}),))
     taken = await store.take_in(early, ANSWER)
     assert (taken.outcome, taken.reason) == (MessageOutcome.NOTED, "kept until its message comes")
     assert not any(b"CANARY" in path.read_bytes() for path in home.path.rglob("*") if path.is_file())
     await store.close()
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     await store.take_in(say("1", "wrogn"), ANSWER)
     message = await the_message(store)
     assert message.text == "corrected"

@@ -13,11 +13,12 @@ from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.reply import OutgoingFile, Parcel, Receipt
 from belino.domain.stored import Verdict
 from belino.storage.home import Home
-from belino.storage.store import Store, open_store
+from belino.storage.store import Store
 from belino.testing.clock import START, FakeClock
 from blob_files import content_of, is_here
 from storage.conftest import ANNA, MAIN
-from storage.pieces import keep, raw
+from storage.engines import Engine
+from storage.pieces import keep
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
 OTHER = ConversationKey(platform="web", account="default", channel="other")
@@ -37,7 +38,9 @@ def deletion(message_id: str, where: ConversationKey = MAIN) -> Deletion:
     return Deletion(conversation=where, id=f"d{message_id}", message_id=message_id, author=None, sent=START)
 
 
-async def test_a_deleted_picture_is_gone_with_all_that_was_made_of_it(store: Store, say: Say, photo: Photo) -> None:
+async def test_a_deleted_picture_is_gone_with_all_that_was_made_of_it(
+    store: Store, engine: Engine, say: Say, photo: Photo
+) -> None:
     ref, blob = await fetched(store, say("1", media=(photo("1"),)))
     record = await store.find_ref(ref)
     assert record is not None
@@ -55,7 +58,7 @@ async def test_a_deleted_picture_is_gone_with_all_that_was_made_of_it(store: Sto
     assert await store.blob(blob.sha256) is None
     assert await store.reading(blob.sha256, "pdf") is None
     assert await store.prints(MAIN) == ()
-    dump = "\n".join(raw(store).iterdump())
+    dump = await engine.dump()
     assert blob.sha256 not in dump
     assert "secret" not in dump
 
@@ -180,16 +183,14 @@ async def test_bytes_that_are_purged_while_the_same_ones_move_in_are_there_after
     assert await store.blob(blob.sha256) is not None
 
 
-async def test_what_was_deleted_just_before_a_crash_goes_after_it(
-    home: Home, clock: FakeClock, say: Say, photo: Photo
-) -> None:
-    store = await open_store(home, clock=clock)
+async def test_what_was_deleted_just_before_a_crash_goes_after_it(engine: Engine, say: Say, photo: Photo) -> None:
+    store = await engine.open()
     try:
         _, blob = await fetched(store, say("1", media=(photo("1"),)))
         await store.take_in(deletion("1"), OBSERVE)
     finally:
         await store.close()
-    again = await open_store(home, clock=clock)
+    again = await engine.open()
     try:
         assert await again.purge() == (blob.sha256,)
         assert not await is_here(store, blob)
@@ -209,8 +210,8 @@ async def test_in_whatever_order_they_come_a_deleted_upload_leaves_no_bytes(
     assert not await is_here(store, blob)
 
 
-async def test_deleted_words_do_not_lie_on_in_the_database_file(home: Home, clock: FakeClock, say: Say) -> None:
-    store = await open_store(home, clock=clock)
+async def test_deleted_words_do_not_lie_on_in_the_database_file(engine: Engine, home: Home, say: Say) -> None:
+    store = await engine.open()
     try:
         for number in range(50):
             await store.take_in(say(str(number), f"the canary of message {number}"), OBSERVE)

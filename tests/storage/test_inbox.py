@@ -1,9 +1,7 @@
 """Arrivals are taken in once, and turns answer them in order."""
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 
@@ -18,8 +16,9 @@ from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.reply import Parcel
 from belino.domain.stored import ClaimedTurn, Ready, ScreenedArrival, TurnEnd, Verdict
 from belino.storage.home import Home
-from belino.storage.store import Store, open_store
+from belino.storage.store import Store
 from belino.testing.clock import START, FakeClock
+from storage.engines import SQLITE_ONLY, Engine
 from storage.pieces import raw
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
@@ -39,12 +38,12 @@ async def claim(store: Store, clock: FakeClock, conversation: ConversationKey = 
     return turn
 
 
-async def test_a_message_is_known_again_even_after_a_restart(home: Home, clock: FakeClock, say: Say) -> None:
-    store = await open_store(home, clock=clock)
+async def test_a_message_is_known_again_even_after_a_restart(engine: Engine, say: Say) -> None:
+    store = await engine.open()
     first = await store.take_in(say("1"), ANSWER)
     assert (first.outcome, first.reason) == (MessageOutcome.WAITING, "on the list")
     await store.close()
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     second = await store.take_in(say("1", "other words"), ANSWER, cursor="9")
     assert (second.outcome, second.trace) == (MessageOutcome.DUPLICATE, first.trace)
     assert [message.text for message in await store.history(MAIN)] == ["hello"]
@@ -82,7 +81,9 @@ async def test_a_thread_is_no_other_channel(store: Store, say: Say) -> None:
     assert {message.id for message in await store.messages(MAIN, ["1", "2"])} == {"1", "2"}
 
 
-async def test_nothing_of_a_denied_sender_is_kept_but_a_count(store: Store, home: Home, say: Say, photo: Photo) -> None:
+async def test_nothing_of_a_denied_sender_is_kept_but_a_count(
+    store: Store, engine: Engine, home: Home, say: Say, photo: Photo
+) -> None:
     hidden = ConversationKey(platform="web", account="default", channel="SECRETCHANNEL")
     message = say(
         "SECRETID",
@@ -101,8 +102,7 @@ async def test_nothing_of_a_denied_sender_is_kept_but_a_count(store: Store, home
         assert (taken.outcome, taken.reason, taken.trace) == (MessageOutcome.DENIED, "not paired", "")
     assert await store.cursor("web", "default") == "7"
     assert (await store.counts())["denied"] == 3
-    with closing(sqlite3.connect(home.database)) as connection:
-        dump = "\n".join(connection.iterdump())
+    dump = await engine.dump()
     assert "not paired" in dump  # the search itself works
     assert "SECRET" not in dump
     assert not any(b"SECRET" in path.read_bytes() for path in home.path.rglob("*") if path.is_file())
@@ -179,13 +179,14 @@ async def test_turns_of_a_conversation_are_claimed_in_order_and_one_at_a_time(
     assert await store.claim_turn(MAIN, clock.now()) is None
 
 
+@SQLITE_ONLY
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=30))
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_every_answered_message_gets_its_turn_in_the_order_of_its_conversation(
-    home: Home, clock: FakeClock, say: Say, arrivals: list[tuple[int, bool]]
+    engine: Engine, home: Home, clock: FakeClock, say: Say, arrivals: list[tuple[int, bool]]
 ) -> None:
     home.database.unlink(missing_ok=True)
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     expected: dict[ConversationKey, list[str]] = {}
     for number, (channel, answered) in enumerate(arrivals):
         key = ConversationKey(platform="web", account="default", channel=f"c{channel}")
@@ -203,14 +204,14 @@ async def test_every_answered_message_gets_its_turn_in_the_order_of_its_conversa
 
 
 async def test_a_turn_that_died_with_its_process_waits_again_and_counts_the_attempt(
-    home: Home, clock: FakeClock, say: Say
+    engine: Engine, clock: FakeClock, say: Say
 ) -> None:
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     await store.take_in(say("1"), ANSWER)
     await store.take_in(say("2"), ANSWER)
     first = await claim(store, clock)
     await store.close()  # to the database a killed process looks the same: the turn is running
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     assert await store.recover() == 1
     again = await store.claim_turn(MAIN, clock.now(), alone=True)
     assert isinstance(again, ClaimedTurn)
@@ -326,6 +327,7 @@ async def test_half_a_surrogate_pair_in_an_answer_does_not_cost_the_answer(
     assert [record.text for record in await store.parcels()] == ["half ? a pair"]
 
 
+@SQLITE_ONLY
 async def test_an_arrival_costs_the_same_however_much_is_in_its_channel(
     store: Store, clock: FakeClock, say: Say
 ) -> None:

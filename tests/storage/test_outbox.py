@@ -13,9 +13,9 @@ from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, TurnSt
 from belino.domain.reply import Doubt, OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
 from belino.domain.stored import ClaimedParcel, ClaimedTurn, Ready, TurnEnd, Verdict
 from belino.domain.turn import Usage
-from belino.storage.home import Home
-from belino.storage.store import Store, open_store
+from belino.storage.store import Store
 from belino.testing.clock import START, FakeClock
+from storage.engines import Engine
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
@@ -125,13 +125,13 @@ async def test_a_parcel_that_ended_lets_the_next_one_go_and_says_why(
 
 
 async def test_a_parcel_whose_sender_died_is_claimed_again_under_the_same_key(
-    home: Home, clock: FakeClock, say: Say
+    engine: Engine, clock: FakeClock, say: Say
 ) -> None:
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     await answer(store, clock, say, text("a"))
     first = await claim(store, clock)
     await store.close()
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     assert [record.key for record in await store.parcels(state=ParcelState.SENDING)] == ["a"]
     assert len(await store.ready_parcels()) == 1
     again = await claim(store, clock)

@@ -8,9 +8,9 @@ from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Stage, Standing, Step, TurnState
 from belino.domain.reply import Parcel, Receipt
 from belino.domain.stored import ClaimedTurn, TurnEnd, Verdict
-from belino.storage.home import Home
-from belino.storage.store import Store, open_store
+from belino.storage.store import Store
 from belino.testing.clock import FakeClock
+from storage.engines import Engine
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
@@ -41,12 +41,12 @@ async def answered(store: Store, clock: FakeClock, message: Message) -> ClaimedT
 
 
 async def test_a_story_tells_every_stage_in_order_even_after_a_restart(
-    home: Home, clock: FakeClock, say: Say, photo: Callable[..., MediaRef]
+    engine: Engine, clock: FakeClock, say: Say, photo: Callable[..., MediaRef]
 ) -> None:
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     await answered(store, clock, say("1", media=(photo("1"),)))
     await store.close()
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     story = await store.story(MAIN, "1")
     assert story is not None
     assert [(step.stage, step.outcome, step.reason) for step in story.steps] == [

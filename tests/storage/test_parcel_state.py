@@ -18,10 +18,10 @@ from belino.domain.reply import (
     lease_seconds,
 )
 from belino.domain.stored import ClaimedParcel, Ready
-from belino.storage.home import Home
 from belino.storage.parcel_state import PASSED_AFTER
-from belino.storage.store import Store, open_store
+from belino.storage.store import Store
 from belino.testing.clock import FakeClock
+from storage.engines import Engine
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 AGENT = Author(id="belino", name="belino", is_agent=True)
@@ -81,12 +81,12 @@ def test_a_lease_is_longer_than_any_call_that_may_begin_within_it() -> None:
         assert lease_seconds(size) == call_seconds(size) + LEASE_MARGIN_SECONDS
 
 
-async def test_after_a_start_no_lease_of_an_earlier_run_counts(home: Home, clock: FakeClock) -> None:
-    store = await open_store(home, clock=clock)
+async def test_after_a_start_no_lease_of_an_earlier_run_counts(engine: Engine, clock: FakeClock) -> None:
+    store = await engine.open()
     await store.put_parcels([words("a")])
     await claim(store, clock, "before")
     await store.close()
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     assert await store.recover_parcels(clock.now() - 15 * MINUTE, held="old", uncertain="cut off") == 0
     assert (await claim(store, clock, "now")).doubt is Doubt.UNANSWERED
     await store.close()
@@ -107,15 +107,15 @@ async def test_what_is_old_at_a_start_is_held_or_uncertain_and_the_young_is_not(
     }
 
 
-async def test_patience_is_the_conversations_and_outlives_a_restart(home: Home, clock: FakeClock) -> None:
-    store = await open_store(home, clock=clock)
+async def test_patience_is_the_conversations_and_outlives_a_restart(engine: Engine, clock: FakeClock) -> None:
+    store = await engine.open()
     await store.put_parcels([await paper(store, "a")])
     claimed = await claim(store, clock)
     until = clock.now() + 10 * MINUTE
     assert await store.delay_parcel("a", until, "too fast", fence=claimed.fence, patience=True)
     await store.put_parcels([words("b")])
     await store.close()
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     clock.shift(PASSED_AFTER / 1e6)
     await store.recover_parcels(clock.now() - 15 * MINUTE, held="", uncertain="")
     assert await store.claim_parcel(MAIN, clock.now(), owner="new") == Ready(conversation=MAIN, at=until)

@@ -15,8 +15,9 @@ from belino.storage.home import Home
 from belino.storage.migrations import STEPS
 from belino.storage.recovery import wait_seconds
 from belino.storage.sqlite import migrate
-from belino.storage.store import Store, open_store
+from belino.storage.store import Store
 from belino.testing.clock import START, FakeClock
+from storage.engines import SQLITE_ONLY, Engine
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
 MAIN, SIDE, THIRD = (ConversationKey(platform="web", account="default", channel=name) for name in ("main", "s", "t"))
@@ -31,10 +32,10 @@ async def begin(store: Store, clock: FakeClock, where: ConversationKey, *, alone
     return turn
 
 
-async def crash(store: Store, home: Home, clock: FakeClock) -> Store:
+async def crash(store: Store, engine: Engine, clock: FakeClock) -> Store:
     """The next process opens the folder and recovers; to the database a killed process looks like a closed one."""
     await store.close()
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     await store.recover(begun=clock.now())
     return store
 
@@ -46,13 +47,13 @@ async def told(store: Store, where: ConversationKey, message_id: str) -> Sequenc
 
 
 async def test_a_turn_that_ran_alone_is_a_suspect_and_its_interruption_is_counted(
-    home: Home, clock: FakeClock, say: Say
+    engine: Engine, clock: FakeClock, say: Say
 ) -> None:
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     await store.take_in(say("1"), ANSWER)
     await store.take_in(say("2", conversation=SIDE), ANSWER)  # it only waits: it did not run
     await begin(store, clock, MAIN)
-    store = await crash(store, home, clock)
+    store = await crash(store, engine, clock)
     again = await begin(store, clock, MAIN, alone=True)
     assert (again.suspect, again.interruptions, again.attempt) == (True, 1, 2)
     other = await begin(store, clock, SIDE)
@@ -62,13 +63,13 @@ async def test_a_turn_that_ran_alone_is_a_suspect_and_its_interruption_is_counte
 
 
 async def test_turns_that_ran_side_by_side_are_suspects_and_nothing_is_counted(
-    home: Home, clock: FakeClock, say: Say
+    engine: Engine, clock: FakeClock, say: Say
 ) -> None:
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     for number, where in enumerate((MAIN, SIDE, THIRD)):
         await store.take_in(say(str(number), conversation=where), ANSWER)
         await begin(store, clock, where)
-    store = await crash(store, home, clock)
+    store = await crash(store, engine, clock)
     for where in (MAIN, SIDE, THIRD):
         again = await begin(store, clock, where, alone=True)
         assert (again.suspect, again.interruptions) == (True, 0)
@@ -79,12 +80,12 @@ async def test_turns_that_ran_side_by_side_are_suspects_and_nothing_is_counted(
 
 
 async def test_a_suspect_is_only_claimed_by_a_caller_that_lets_nothing_else_run(
-    home: Home, clock: FakeClock, say: Say
+    engine: Engine, clock: FakeClock, say: Say
 ) -> None:
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     await store.take_in(say("1"), ANSWER)
     await begin(store, clock, MAIN)
-    store = await crash(store, home, clock)
+    store = await crash(store, engine, clock)
     due = Ready(conversation=MAIN, at=clock.now(), alone=True)
     assert await store.claim_turn(MAIN, clock.now()) == due
     assert await store.ready_turns() == (due,)
@@ -93,39 +94,41 @@ async def test_a_suspect_is_only_claimed_by_a_caller_that_lets_nothing_else_run(
     await store.close()
 
 
-async def test_the_suspect_most_likely_to_crash_again_is_listed_last(home: Home, clock: FakeClock, say: Say) -> None:
-    store = await open_store(home, clock=clock)
+async def test_the_suspect_most_likely_to_crash_again_is_listed_last(
+    engine: Engine, clock: FakeClock, say: Say
+) -> None:
+    store = await engine.open()
     for number, where in enumerate((MAIN, SIDE)):
         await store.take_in(say(str(number), conversation=where), ANSWER)
         await begin(store, clock, where)
-    store = await crash(store, home, clock)
+    store = await crash(store, engine, clock)
     await begin(store, clock, MAIN, alone=True)
-    store = await crash(store, home, clock)
+    store = await crash(store, engine, clock)
     assert [ready.conversation for ready in await store.ready_turns()] == [SIDE, MAIN]
     await store.close()
 
 
 async def test_from_the_second_counted_interruption_on_a_turn_waits_until_the_process_has_been_up_for_a_while(
-    home: Home, clock: FakeClock, say: Say
+    engine: Engine, clock: FakeClock, say: Say
 ) -> None:
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     await store.take_in(say("1"), ANSWER)
     await begin(store, clock, MAIN)
-    store = await crash(store, home, clock)
+    store = await crash(store, engine, clock)
     await begin(store, clock, MAIN, alone=True)  # the first rerun waits for nothing
-    store = await crash(store, home, clock)
+    store = await crash(store, engine, clock)
     assert await store.claim_turn(MAIN, clock.now(), alone=True) == Ready(
         conversation=MAIN, at=clock.now() + timedelta(seconds=20), alone=True
     )
     clock.shift(15)
-    store = await crash(store, home, clock)  # it did not run: nothing is counted, and the wait begins again
+    store = await crash(store, engine, clock)  # it did not run: nothing is counted, and the wait begins again
     clock.shift(15)
     assert isinstance(await store.claim_turn(MAIN, clock.now(), alone=True), Ready)
     clock.shift(5)
     assert (await begin(store, clock, MAIN, alone=True)).interruptions == 2
-    store = await crash(store, home, clock)
+    store = await crash(store, engine, clock)
     assert (await begin(store, clock, MAIN, alone=True)).interruptions == 3, "it is due at once, to be given up"
-    store = await crash(store, home, clock)
+    store = await crash(store, engine, clock)
     assert (await begin(store, clock, MAIN, alone=True)).interruptions == 3, "nothing runs then, so nothing is counted"
     assert ("waits", "runs again when belino has been up for 20 s") in await told(store, MAIN, "1")
     await store.close()
@@ -142,24 +145,25 @@ def test_the_wait_doubles_with_each_counted_interruption_up_to_an_hour(
 
 
 async def test_a_turn_given_back_at_a_stop_is_no_suspect_and_a_suspect_stays_one(
-    home: Home, clock: FakeClock, say: Say
+    engine: Engine, clock: FakeClock, say: Say
 ) -> None:
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     await store.take_in(say("1"), ANSWER)
     await store.release_turn((await begin(store, clock, MAIN)).id)
-    store = await crash(store, home, clock)
+    store = await crash(store, engine, clock)
     turn = await begin(store, clock, MAIN)
     assert (turn.suspect, turn.interruptions) == (False, 0)
-    store = await crash(store, home, clock)
+    store = await crash(store, engine, clock)
     await store.release_turn((await begin(store, clock, MAIN, alone=True)).id)
-    store = await crash(store, home, clock)
+    store = await crash(store, engine, clock)
     turn = await begin(store, clock, MAIN, alone=True)
     assert (turn.suspect, turn.interruptions) == (True, 1)
     await store.close()
 
 
+@SQLITE_ONLY
 async def test_turns_of_an_older_state_folder_begin_with_nothing_counted(
-    home: Home, clock: FakeClock, say: Say
+    engine: Engine, home: Home, clock: FakeClock, say: Say
 ) -> None:
     home.key_file.write_bytes(bytes(32))
     home.key_file.chmod(0o600)
@@ -178,7 +182,7 @@ async def test_turns_of_an_older_state_folder_begin_with_nothing_counted(
             VALUES (1, 1, 1, 1, 1 << 40 | 1, 'a', 't', 'running', '', 3, 1, 1, 1, 0, 0);
             """
         )
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     assert await store.recover(begun=clock.now()) == 1
     turn = await begin(store, clock, MAIN, alone=True)
     assert (turn.attempt, turn.interruptions, turn.retries) == (4, 1, 0)
@@ -259,12 +263,12 @@ async def test_an_album_is_retried_as_a_whole_whichever_item_is_named(store: Sto
 
 
 async def test_a_turn_given_up_for_crashes_runs_alone_when_it_is_retried(
-    home: Home, clock: FakeClock, say: Say
+    engine: Engine, clock: FakeClock, say: Say
 ) -> None:
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     await store.take_in(say("1"), ANSWER)
     await begin(store, clock, MAIN)
-    store = await crash(store, home, clock)
+    store = await crash(store, engine, clock)
     await store.finish_turn((await begin(store, clock, MAIN, alone=True)).id, FAILED)
     await store.retry_turn(MAIN, "1")
     assert isinstance(await store.claim_turn(MAIN, clock.now()), Ready)

@@ -8,9 +8,9 @@ from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Message, Quote
 from belino.domain.outcome import MediaOutcome, Standing, TurnState
 from belino.domain.stored import ClaimedTurn, TurnEnd, Verdict
-from belino.storage.home import Home
-from belino.storage.store import Store, open_store
+from belino.storage.store import Store
 from belino.testing.clock import START, FakeClock
+from storage.engines import Engine
 from storage.pieces import chunks
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
@@ -37,12 +37,12 @@ async def test_two_equal_names_are_two_refs_and_the_same_item_is_one(store: Stor
     assert len(await store.refs(MAIN)) == 2
 
 
-async def test_a_ref_survives_a_restart(home: Home, clock: FakeClock, say: Say, photo: Photo) -> None:
-    store = await open_store(home, clock=clock)
+async def test_a_ref_survives_a_restart(engine: Engine, say: Say, photo: Photo) -> None:
+    store = await engine.open()
     ref = photo("1", size=5, caption="c", locator={"file_id": "7"}, kind=MediaKind.VOICE, duration=1.5)
     (with_id,) = (await store.take_in(say("1", media=(ref,)), OBSERVE)).refs
     await store.close()
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     record = await store.ref(MAIN, with_id.id)
     assert record is not None
     assert record.ref == with_id

@@ -1,8 +1,6 @@
 """Messages past their time go with all that is theirs; what somebody is at work on, and who we know, stays."""
 
-import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -13,9 +11,9 @@ from belino.domain.outcome import MessageOutcome, Stage, Standing, Step, TurnSta
 from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
 from belino.domain.stored import ClaimedTurn, TurnEnd, Verdict
 from belino.storage import retention
-from belino.storage.home import Home
-from belino.storage.store import Store, open_store
+from belino.storage.store import Store
 from belino.testing.clock import FakeClock
+from storage.engines import Engine
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
@@ -65,13 +63,8 @@ def reaction(message_id: str, clock: FakeClock) -> Reaction:
     )
 
 
-def tables(home: Home) -> str:
-    with closing(sqlite3.connect(home.database)) as connection:
-        return "\n".join(connection.iterdump())
-
-
 async def test_an_aged_message_leaves_nothing_behind(
-    store: Store, home: Home, clock: FakeClock, say: Say, photo: Photo
+    store: Store, engine: Engine, clock: FakeClock, say: Say, photo: Photo
 ) -> None:
     pdf = OutgoingFile(
         name="SECRET.pdf",
@@ -94,12 +87,12 @@ async def test_an_aged_message_leaves_nothing_behind(
     await deliver(store, clock, "a")
     await store.claim_parcel(MAIN, clock.now())
     await store.end_parcel("b", ParcelState.DEAD, "SECRET reason")
-    assert "SECRET" in tables(home)
+    assert "SECRET" in await engine.dump()
 
     clock.shift(DAY.total_seconds())
     await store.take_in(say("young"), OBSERVE)
     assert await store.expire_messages(clock.now()) == 2  # the question and the answer
-    assert "SECRET" not in tables(home)
+    assert "SECRET" not in await engine.dump()
     assert [message.id for message in await store.history(MAIN)] == ["young"]
     clock.shift(DAY.total_seconds())
     assert (await store.tidy()).total == 2  # nothing uses their bytes any more
@@ -154,23 +147,22 @@ async def test_many_go_in_small_pieces_from_every_channel(
         assert [message.id for message in await store.history(where)] == ["young"]
 
 
-async def test_no_number_is_given_out_twice(home: Home, clock: FakeClock, say: Say) -> None:
-    store = await open_store(home, clock=clock)
+async def test_no_number_is_given_out_twice(engine: Engine, clock: FakeClock, say: Say) -> None:
+    store = await engine.open()
     old = await store.take_in(say("1"), ANSWER)
     await store.take_in(edit("1", clock), ANSWER)
     turn = await answer(store, clock)
     clock.shift(1)
     assert await store.expire_messages(clock.now()) == 1
     await store.close()
-    store = await open_store(home, clock=clock)  # what the writer remembered is gone with it
+    store = await engine.open()  # what the writer remembered is gone with it
     new = await store.take_in(say("2"), ANSWER)
     assert new.trace > old.trace
     assert (await store.history(MAIN))[0].seq == 2
     assert (await claim(store, clock)).number == turn.number + 1
     await store.take_in(edit("2", clock), ANSWER)
     await store.close()
-    with closing(sqlite3.connect(home.database)) as connection:
-        assert connection.execute("SELECT number FROM changes").fetchall() == [(2,)]
+    assert await engine.rows("SELECT number FROM changes") == [(2,)]
 
 
 async def test_an_aged_message_that_comes_again_is_new(store: Store, clock: FakeClock, say: Say) -> None:
@@ -196,13 +188,15 @@ async def test_a_picture_that_a_younger_message_quotes_stays(
     assert (await store.tidy()).total == 0
 
 
-async def test_an_edit_of_a_message_that_never_came_goes_by_its_age(store: Store, home: Home, clock: FakeClock) -> None:
+async def test_an_edit_of_a_message_that_never_came_goes_by_its_age(
+    store: Store, engine: Engine, clock: FakeClock
+) -> None:
     await store.take_in(edit("never", clock, "SECRET"), ANSWER)
     clock.shift(1)
     await store.take_in(edit("not yet", clock, "PATIENT"), ANSWER)
     assert await store.expire_messages(clock.now()) == 0
-    assert "SECRET" not in tables(home)
-    assert "PATIENT" in tables(home)
+    assert "SECRET" not in await engine.dump()
+    assert "PATIENT" in await engine.dump()
 
 
 async def test_who_we_know_and_what_agents_remember_stays(store: Store, clock: FakeClock, say: Say) -> None:

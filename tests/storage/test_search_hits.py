@@ -1,8 +1,6 @@
 """Search through the store: a value in, plain values out, and no error of the database's own."""
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 
 import pytest
 
@@ -11,7 +9,6 @@ from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing
 from belino.domain.search import Coverage, SearchHits, SearchQuery
 from belino.domain.stored import Verdict
-from belino.storage.home import Home
 from belino.storage.store import Store
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
@@ -46,10 +43,9 @@ async def test_an_unknown_channel_has_no_hits(store: Store) -> None:
 
 
 @pytest.mark.parametrize("table", ["search_stale", "search_segments", "readings"])
-async def test_an_error_of_the_database_is_one_of_ours(store: Store, home: Home, say: Say, table: str) -> None:
+async def test_an_error_of_the_database_is_one_of_ours(store: Store, say: Say, table: str) -> None:
     await store.take_in(say("1", "the harbor is closed"), OBSERVE)
-    with closing(sqlite3.connect(home.database)) as connection:
-        connection.execute(f"ALTER TABLE {table} RENAME TO elsewhere")
+    await store._database.write(lambda tx: tx.execute(f"ALTER TABLE {table} RENAME TO elsewhere"))
     with pytest.raises(StoreError):
         await store.search(MAIN, SearchQuery(text="harbor"))
     with pytest.raises(StoreError):

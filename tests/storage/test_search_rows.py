@@ -1,9 +1,7 @@
 """The word index: caught up on use, stored in stretches, true to every change, and one channel's own."""
 
 import random
-import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 
@@ -17,10 +15,10 @@ from belino.domain.reply import Parcel, ParcelKind, Receipt
 from belino.domain.stored import StoredMessage, Verdict
 from belino.search.segment import unpack
 from belino.storage import search_rows
-from belino.storage.home import Home
 from belino.storage.search_hits import ChannelView
-from belino.storage.store import Store, open_store
+from belino.storage.store import Store
 from belino.testing.clock import FakeClock
+from storage.engines import Engine
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
 MAIN = ConversationKey(platform="web", account="default", channel="main")
@@ -59,14 +57,13 @@ async def talk(store: Store, say: Say, count: int, channel: ConversationKey = MA
     await store.take_history(channel, messages)
 
 
-def stretches(home: Home) -> list[tuple[int, int]]:
-    with closing(sqlite3.connect(home.database)) as connection:
-        return connection.execute("SELECT first, last FROM search_segments ORDER BY channel, first").fetchall()
+async def stretches(engine: Engine) -> list[tuple[int, int]]:
+    return await engine.rows("SELECT first, last FROM search_segments ORDER BY channel, first")
 
 
-def notes(home: Home) -> int:
-    with closing(sqlite3.connect(home.database)) as connection:
-        return int(connection.execute("SELECT count(*) FROM search_stale").fetchone()[0])
+async def notes(engine: Engine) -> int:
+    ((count,),) = await engine.rows("SELECT count(*) FROM search_stale")
+    return int(count)
 
 
 def edit(message_id: str, text: str, clock: FakeClock, author: Author = ANNA) -> Edit:
@@ -96,25 +93,25 @@ async def test_an_unknown_channel_has_no_index(store: Store) -> None:
     assert await store._index.use(OTHER, size) is None
 
 
-async def test_arrivals_write_nothing_to_the_index(store: Store, home: Home, say: Say) -> None:
+async def test_arrivals_write_nothing_to_the_index(store: Store, engine: Engine, say: Say) -> None:
     for number in range(5):
         await store.take_in(say(str(number), "quiet"), OBSERVE)
-    assert stretches(home) == []
-    assert notes(home) == 0
+    assert await stretches(engine) == []
+    assert await notes(engine) == 0
 
 
 async def test_enough_messages_are_stored_as_stretches_and_few_stretches_as_one(
-    store: Store, home: Home, say: Say
+    store: Store, engine: Engine, say: Say
 ) -> None:
     for start in range(0, 4 * search_rows.STRETCH, search_rows.STRETCH):
         await talk(store, say, search_rows.STRETCH, start=start + 1)
         assert await store.index_ahead() == 1
-    assert stretches(home) == [(1, 4 * search_rows.STRETCH)]
+    assert await stretches(engine) == [(1, 4 * search_rows.STRETCH)]
     assert await store.index_ahead() == 0
 
 
 async def test_what_is_stored_and_what_is_not_yet_are_one_index(
-    home: Home, clock: FakeClock, say: Say, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However it was put together, a channel's index says the same."""
 
@@ -133,7 +130,7 @@ async def test_what_is_stored_and_what_is_not_yet_are_one_index(
         columns = (index.seqs, index.sents, index.authors, index.flags, index.groups)
         return [*(list(column) for column in (*columns, index.before, index.after)), terms, by_term]
 
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     await talk(store, say, 700)
     hot = await store._index.use(MAIN, everything)
     await store.index_ahead()
@@ -141,33 +138,32 @@ async def test_what_is_stored_and_what_is_not_yet_are_one_index(
     await talk(store, say, 300, start=701)
     hot = await store._index.use(MAIN, everything)
     await store.close()
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     assert await store._index.use(MAIN, everything) == hot
     await store.close()
     monkeypatch.setattr(search_rows, "VERSION", "made by a belino that reads words otherwise")
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     assert await store._index.use(MAIN, everything) == hot
     await store.close()
 
 
 async def test_a_new_version_of_the_words_makes_the_index_again(
-    home: Home, clock: FakeClock, say: Say, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     await talk(store, say, 600)
     await store.index_ahead()
     await store.close()
     monkeypatch.setattr(search_rows, "VERSION", "newer")
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     await store._index.use(MAIN, size)
     await talk(store, say, 300, start=601)
     await store.index_ahead()
     assert await seqs_with(store, "n3x") == [3]
     await store.close()
-    with closing(sqlite3.connect(home.database)) as connection:
-        assert connection.execute("SELECT DISTINCT version FROM search_segments").fetchall() == [("newer",)]
-    assert stretches(home)[0][0] == 1
-    assert stretches(home)[-1][1] == 900
+    assert await engine.rows("SELECT DISTINCT version FROM search_segments") == [("newer",)]
+    assert (await stretches(engine))[0][0] == 1
+    assert (await stretches(engine))[-1][1] == 900
 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["tail", "stored"])
@@ -195,7 +191,7 @@ async def test_an_edit_that_is_refused_changes_nothing(store: Store, say: Say, c
 
 @pytest.mark.parametrize("stored", [False, True], ids=["tail", "stored"])
 async def test_a_deleted_message_is_under_no_word_any_more(
-    store: Store, home: Home, say: Say, clock: FakeClock, stored: bool
+    store: Store, engine: Engine, say: Say, clock: FakeClock, stored: bool
 ) -> None:
     await talk(store, say, 300)
     if stored:
@@ -204,10 +200,10 @@ async def test_a_deleted_message_is_under_no_word_any_more(
     await store.take_in(deletion("7", clock), OBSERVE)
     assert await seqs_with(store, "n7x") == []
     await store.index_ahead()
-    assert notes(home) == 0
+    assert await notes(engine) == 0
     assert await seqs_with(store, "n7x") == []
     await store.close()
-    again = await open_store(home, clock=clock)
+    again = await engine.open()
     try:
         assert await seqs_with(again, "n7x") == []
         assert await seqs_with(again, "n8x") == [8]
@@ -216,7 +212,7 @@ async def test_a_deleted_message_is_under_no_word_any_more(
 
 
 async def test_what_was_deleted_leaves_the_stored_index_too(
-    store: Store, home: Home, say: Say, clock: FakeClock
+    store: Store, engine: Engine, say: Say, clock: FakeClock
 ) -> None:
     await talk(store, say, 300)
     await store.index_ahead()
@@ -224,8 +220,7 @@ async def test_what_was_deleted_leaves_the_stored_index_too(
     assert number is not None
     await store.take_in(deletion("7", clock), OBSERVE)
     await store.index_ahead()
-    with closing(sqlite3.connect(home.database)) as connection:
-        contents = [row[0] for row in connection.execute("SELECT content FROM search_segments")]
+    contents = [content for (content,) in await engine.rows("SELECT content FROM search_segments")]
     assert contents
     for content in contents:
         segment = unpack(content)
@@ -233,16 +228,15 @@ async def test_what_was_deleted_leaves_the_stored_index_too(
         assert segment.local(number) < 0
 
 
-async def test_no_word_can_be_read_in_the_stored_index(store: Store, home: Home, say: Say) -> None:
+async def test_no_word_can_be_read_in_the_stored_index(store: Store, engine: Engine, say: Say) -> None:
     await talk(store, say, 300)
     await store.index_ahead()
-    with closing(sqlite3.connect(home.database)) as connection:
-        content = b"".join(row[0] for row in connection.execute("SELECT content FROM search_segments"))
+    content = b"".join(content for (content,) in await engine.rows("SELECT content FROM search_segments"))
     assert content
     assert not any(word.encode() in content for word in WORDS)
 
 
-async def test_aged_messages_leave_the_index(store: Store, home: Home, say: Say, clock: FakeClock) -> None:
+async def test_aged_messages_leave_the_index(store: Store, engine: Engine, say: Say, clock: FakeClock) -> None:
     await talk(store, say, 1_100)
     await store.index_ahead()
     clock.shift(timedelta(days=2).total_seconds())
@@ -254,19 +248,19 @@ async def test_aged_messages_leave_the_index(store: Store, home: Home, say: Say,
     await store.index_ahead()
     assert await seqs_with(store, "n7x") == []
     assert await seqs_with(store, "n1200x") == [1_200]
-    assert stretches(home)[0][0] > 1_000
-    assert notes(home) == 0
+    assert (await stretches(engine))[0][0] > 1_000
+    assert await notes(engine) == 0
 
 
 async def test_many_changes_are_written_into_the_stretches_by_a_search(
-    store: Store, home: Home, say: Say, clock: FakeClock
+    store: Store, engine: Engine, say: Say, clock: FakeClock
 ) -> None:
     await talk(store, say, 300)
     await store.index_ahead()
     for number in range(1, search_rows.PATCHES + 2):
         await store.take_in(edit(str(number), f"zeppelin z{number}z", clock), OBSERVE)
     assert len(await seqs_with(store, "zeppelin") or ()) == search_rows.PATCHES + 1
-    assert notes(home) == 0
+    assert await notes(engine) == 0
     assert await seqs_with(store, "z9z") == [9]
 
 
@@ -290,9 +284,9 @@ async def test_what_is_asked_for_rarely_leaves_the_memory(
     assert await seqs_with(store, "n7x", first) == [7]
 
 
-async def test_random_changes_leave_the_index_as_if_made_at_once(home: Home, clock: FakeClock, say: Say) -> None:
+async def test_random_changes_leave_the_index_as_if_made_at_once(engine: Engine, clock: FakeClock, say: Say) -> None:
     chance = random.Random(7)
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     await talk(store, say, 500)
     now = {number: f"{WORDS[number % len(WORDS)]} n{number}x" for number in range(1, 501)}
     for _ in range(150):
@@ -314,7 +308,7 @@ async def test_random_changes_leave_the_index_as_if_made_at_once(home: Home, clo
         expected = [number for number, text in now.items() if word in text]
         assert await seqs_with(store, stem) == expected
     await store.close()
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     assert await seqs_with(store, "harbor") == [number for number, text in now.items() if "harbor" in text]
     await store.close()
 

@@ -9,9 +9,9 @@ from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import Standing, TurnState
 from belino.domain.stored import ClaimedTurn, ManifestEntry, ReadPosition, Session, TurnEnd, Verdict
 from belino.storage.database import Tx
-from belino.storage.home import Home
-from belino.storage.store import Store, open_store
+from belino.storage.store import Store
 from belino.testing.clock import FakeClock
+from storage.engines import Engine
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
 MAIN = ConversationKey(platform="web", account="default", channel="main")
@@ -37,11 +37,11 @@ async def test_a_new_session_remembers_nothing(store: Store) -> None:
     assert await store.session(MAIN) == Session(memory=None, turns=0, manifest=())
 
 
-async def test_memory_and_manifest_are_there_after_a_restart(home: Home, clock: FakeClock, say: Say) -> None:
-    store = await open_store(home, clock=clock)
+async def test_memory_and_manifest_are_there_after_a_restart(engine: Engine, clock: FakeClock, say: Say) -> None:
+    store = await engine.open()
     await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, memory=b"m\x00", shown=(shown("web_a"),)))
     await store.close()
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     await end(store, clock, say("2"), TurnEnd(state=TurnState.FAILED))
     assert await store.session(MAIN) == Session(memory=b"m\x00", turns=2, manifest=(shown("web_a"),))
     await store.close()
@@ -100,14 +100,16 @@ async def test_the_manifest_keeps_the_thousand_that_were_shown_last(store: Store
     assert session.lost == ("web_9",)
 
 
-async def test_how_far_a_session_was_told_stays_until_it_is_told_more(home: Home, clock: FakeClock, say: Say) -> None:
-    store = await open_store(home, clock=clock)
+async def test_how_far_a_session_was_told_stays_until_it_is_told_more(
+    engine: Engine, clock: FakeClock, say: Say
+) -> None:
+    store = await engine.open()
     await end(store, clock, say("1"), TurnEnd(state=TurnState.FAILED))
     assert (await store.session(MAIN)).told is None
     await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, told=ReadPosition(seq=2, change=7)))
     await end(store, clock, say("3"), TurnEnd(state=TurnState.FAILED))
     await store.close()
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     assert (await store.session(MAIN)).told == ReadPosition(seq=2, change=7)
     await store.close()
 

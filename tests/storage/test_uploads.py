@@ -22,10 +22,11 @@ from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.stored import Upload, UploadLimits, Verdict
 from belino.gateway.maintenance import FINISHED_KEPT, UNFINISHED_KEPT
 from belino.storage.home import Home
-from belino.storage.store import Store, open_store
+from belino.storage.store import Store
 from belino.storage.uploads import NOTE_BYTES
 from belino.testing.clock import FakeClock
-from blob_files import content_of
+from blob_files import all_names, content_of
+from storage.engines import Engine
 from storage.pieces import breaking, chunks
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
@@ -72,11 +73,11 @@ async def test_what_came_before_the_client_went_away_counts(store: Store) -> Non
     assert done.sha256 == hashlib.sha256(b"0123456789").hexdigest()
 
 
-async def test_an_upload_goes_on_after_a_restart(home: Home, clock: FakeClock) -> None:
-    store = await open_store(home, clock=clock)
+async def test_an_upload_goes_on_after_a_restart(engine: Engine) -> None:
+    store = await engine.open()
     upload = await store.extend_upload((await start(store, 10)).id, 0, chunks(b"0123"))
     await store.close()
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     assert await store.upload(upload.id) == upload
     done = await store.extend_upload(upload.id, 4, chunks(b"456789"))
     assert done.sha256 == hashlib.sha256(b"0123456789").hexdigest()
@@ -84,8 +85,8 @@ async def test_an_upload_goes_on_after_a_restart(home: Home, clock: FakeClock) -
 
 
 @pytest.mark.slow
-async def test_an_upload_goes_on_after_its_process_was_killed(home: Home, clock: FakeClock) -> None:
-    store = await open_store(home, clock=clock)
+async def test_an_upload_goes_on_after_its_process_was_killed(engine: Engine, home: Home, clock: FakeClock) -> None:
+    store = await engine.open()
     data = b"".join(bytes([number % 251]) * 1_000_000 for number in range(30))
     upload = await start(store, len(data), hashlib.sha256(data).hexdigest())
     await store.close()
@@ -115,7 +116,7 @@ async def test_an_upload_goes_on_after_its_process_was_killed(home: Home, clock:
     process.kill()
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     found = await store.upload(upload.id)
     assert found is not None
     assert 0 < 25_000_000 - found.offset <= NOTE_BYTES + 2_000_000
@@ -124,9 +125,9 @@ async def test_an_upload_goes_on_after_its_process_was_killed(home: Home, clock:
     await store.close()
 
 
-async def test_bytes_that_were_lost_with_their_file_are_asked_for_again(store: Store, home: Home) -> None:
+async def test_bytes_that_were_lost_with_their_file_are_asked_for_again(store: Store) -> None:
     upload = await store.extend_upload((await start(store, 4)).id, 0, chunks(b"12"))
-    (home.blobs / "tmp" / f"upload-{upload.id}").unlink()
+    (store.scratch / f"upload-{upload.id}").unlink()
     found = await store.upload(upload.id)
     assert found is not None
     assert found.offset == 0
@@ -153,12 +154,12 @@ async def test_a_byte_too_many_is_refused(store: Store) -> None:
     assert (found.offset, found.sha256) == (3, None)
 
 
-async def test_bytes_with_another_hash_are_refused_and_gone(store: Store, home: Home) -> None:
+async def test_bytes_with_another_hash_are_refused_and_gone(store: Store) -> None:
     upload = await start(store, 4, hashlib.sha256(b"good").hexdigest())
     with pytest.raises(UploadError, match="sha256"):
         await store.extend_upload(upload.id, 0, chunks(b"evil"))
     assert await store.upload(upload.id) is None
-    assert [path for path in home.blobs.rglob("*") if path.is_file()] == []
+    assert await all_names(store) == []
     assert await store.blob(hashlib.sha256(b"evil").hexdigest()) is None
 
 
@@ -195,12 +196,12 @@ async def test_two_requests_cannot_write_to_one_upload_at_once(store: Store) -> 
     assert first.result().sha256 == hashlib.sha256(b"1234").hexdigest()
 
 
-async def test_a_dropped_upload_leaves_nothing(store: Store, home: Home) -> None:
+async def test_a_dropped_upload_leaves_nothing(store: Store) -> None:
     upload = await store.extend_upload((await start(store, 4)).id, 0, chunks(b"12"))
     await store.drop_upload(upload.id)
     await store.drop_upload(upload.id)
     assert await store.upload(upload.id) is None
-    assert list((home.blobs / "tmp").iterdir()) == []
+    assert list(store.scratch.iterdir()) == []
     with pytest.raises(UploadError, match="no such upload"):
         await store.extend_upload(upload.id, 2, chunks(b"34"))
 
@@ -213,7 +214,7 @@ async def swept(store: Store, clock: FakeClock) -> int:
 
 
 async def test_old_uploads_are_swept_and_what_a_message_took_stays(
-    store: Store, home: Home, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]
+    store: Store, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]
 ) -> None:
     taken = await store.extend_upload((await start(store, 5)).id, 0, chunks(b"taken"))
     left = await store.extend_upload((await start(store, 4)).id, 0, chunks(b"left"))
@@ -230,7 +231,7 @@ async def test_old_uploads_are_swept_and_what_a_message_took_stays(
     assert await store.blob(left.sha256) is None
     assert await store.blob(taken.sha256) is not None
     assert (await store.refs(None))[0].outcome is MediaOutcome.HELD
-    assert list((home.blobs / "tmp").iterdir()) == []
+    assert list(store.scratch.iterdir()) == []
 
 
 async def finish(store: Store, size: int, fill: bytes = b"x", limits: UploadLimits | None = LIMITS) -> Upload:
@@ -353,9 +354,7 @@ async def test_all_uploads_that_no_message_took_stay_within_their_total(
     assert held == limits.total_bytes + MIB  # with what the message took
 
 
-async def test_a_finished_upload_waits_an_hour_and_an_unfinished_one_a_day(
-    store: Store, home: Home, clock: FakeClock
-) -> None:
+async def test_a_finished_upload_waits_an_hour_and_an_unfinished_one_a_day(store: Store, clock: FakeClock) -> None:
     late = await start(store, 4)
     left = await start(store, 4)
     clock.shift(20 * 3600)
@@ -367,23 +366,23 @@ async def test_a_finished_upload_waits_an_hour_and_an_unfinished_one_a_day(
     assert await store.upload(late.id) is None
     assert await store.upload(left.id) == left
     assert await store.purge() == (late.sha256,)
-    assert [path for path in home.blobs.rglob("*") if path.is_file()] == []
+    assert await all_names(store) == []
     clock.shift(4 * 3600)
     assert await swept(store, clock) == 1
 
 
-async def test_an_upload_whose_id_no_client_knows_ends_with_its_process(home: Home, clock: FakeClock) -> None:
-    store = await open_store(home, clock=clock)
+async def test_an_upload_whose_id_no_client_knows_ends_with_its_process(engine: Engine, clock: FakeClock) -> None:
+    store = await engine.open()
     kept = await store.extend_upload((await start(store, 4)).id, 0, chunks(b"12"))
     wish: dict[str, Any] = {"file_name": "a", "mime": "a/b", "size": 4, "sha256": None, "resumable": False}
     half = await store.extend_upload((await store.start_upload(MAIN, **wish)).id, 0, chunks(b"ha"))
     whole = await store.extend_upload((await store.start_upload(MAIN, **wish)).id, 0, chunks(b"full"))
     await store.close()
-    store = await open_store(home, clock=clock)
+    store = await engine.open()
     assert await store.upload(half.id) is None
     assert await store.upload(whole.id) is None
     assert await store.upload(kept.id) == kept
-    assert [path.name for path in (home.blobs / "tmp").iterdir()] == [f"upload-{kept.id}"]
+    assert [path.name for path in store.scratch.iterdir()] == [f"upload-{kept.id}"]
     assert (await store.counts())["uploads_open"] == 1
     assert await store.purge() == (whole.sha256,)
     assert await store.bytes_fetched(MAIN, clock.now()) == 4 + 2 + 4  # one is open, of the others counts what came
