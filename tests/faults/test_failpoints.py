@@ -20,7 +20,7 @@ from belino.delivery.send import PERHAPS_TWICE
 from belino.domain import failpoints
 from belino.domain.failpoints import FAILPOINTS, failpoint
 from belino.net.clock import SystemClock
-from belino.storage.backup_place import MANIFEST
+from belino.storage.backup import MANIFEST
 from belino.storage.home import Home
 from belino.storage.restore import restore
 from belino.testing import FakeUpload, SlackPace, SlackServer, TelegramPace, TelegramServer, make_png

@@ -18,7 +18,7 @@ from belino.gateway.supervise import (
     AdapterHealth,
     keep_running,
 )
-from belino.storage.inbox_verbs import InboxVerbs
+from belino.storage.inbox import InboxVerbs
 from belino.testing import FakeClock, FakeContext, MemoryAdapter, settle
 from belino.testing.memory import Config
 

@@ -15,9 +15,8 @@ from belino.domain.errors import StoreError
 from belino.domain.message import Message
 from belino.domain.outcome import Standing
 from belino.domain.stored import Verdict
-from belino.storage.backup import BackedUp, back_up
+from belino.storage.backup import BackedUp, back_up, backup_place
 from belino.storage.backup_check import verify_backup
-from belino.storage.backup_place import backup_place
 from belino.storage.home import Home
 from belino.storage.store import Store
 from storage.pieces import keep

@@ -12,7 +12,7 @@ import pytest
 
 from belino import storage
 from belino.domain.stored import ReadPosition
-from belino.storage import changes, changes_since, messages, outcomes, retention
+from belino.storage import changes, messages, outcomes, retention
 from belino.storage.database import Tx
 from belino.storage.dialect import by_index, marks, without_hints
 from belino.storage.row_ids import SEQ_BITS, ConversationRow
@@ -96,15 +96,15 @@ PLANS: dict[str, tuple[Callable[[Tx], object], str]] = {
         "changes USING COVERING INDEX changes_in_order (channel=?",
     ),
     "arrivals": (
-        lambda tx: changes_since._arrived(tx, PLACE, 0, 9),
+        lambda tx: changes._arrived(tx, PLACE, 0, 9),
         "m USING INDEX messages_of_conversation (conversation=? AND rowid>? AND rowid<?)",
     ),
     "imported arrivals": (
-        lambda tx: changes_since._arrived(tx, PLACE, 0, 9),
+        lambda tx: changes._arrived(tx, PLACE, 0, 9),
         "m USING INDEX messages_in_time (conversation=? AND sent>? AND sent<?)",
     ),
     "changes in order": (
-        lambda tx: changes_since._changed(tx, NO_KEYS, PLACE, None, ReadPosition(seq=1), 9),
+        lambda tx: changes._changed(tx, NO_KEYS, PLACE, None, ReadPosition(seq=1), 9),
         "c USING INDEX changes_in_order (channel=? AND number>?)",
     ),
     "a message by its id": (

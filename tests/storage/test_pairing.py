@@ -6,7 +6,7 @@ import pytest
 
 from belino.domain.message import Author, ConversationKey
 from belino.domain.reply import Parcel, ParcelState, Receipt
-from belino.storage.pairing import LIFETIME, TRIES, WAITING_AT_MOST
+from belino.storage.access import LIFETIME, TRIES, WAITING_AT_MOST
 from belino.storage.store import Store
 from belino.testing.clock import FakeClock
 

@@ -18,7 +18,7 @@ from belino.domain.reply import (
     lease_seconds,
 )
 from belino.domain.stored import ClaimedParcel, Ready
-from belino.storage.parcel_state import PASSED_AFTER
+from belino.storage.outbox import PASSED_AFTER
 from belino.storage.store import Store
 from belino.testing.clock import FakeClock
 from storage.engines import Engine

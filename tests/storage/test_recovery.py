@@ -13,9 +13,9 @@ from belino.domain.reply import Parcel
 from belino.domain.stored import ClaimedTurn, Ready, TurnEnd, Verdict
 from belino.storage.home import Home
 from belino.storage.migrations import STEPS
-from belino.storage.recovery import wait_seconds
 from belino.storage.sqlite import migrate
 from belino.storage.store import Store
+from belino.storage.turns import wait_seconds
 from belino.testing.clock import START, FakeClock
 from storage.engines import SQLITE_ONLY, Engine
 

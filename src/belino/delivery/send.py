@@ -35,7 +35,7 @@ from belino.domain.ports import Adapter, Clock, ReadsBack
 from belino.domain.reply import Doubt, Parcel, ParcelState, Receipt, lease_seconds
 from belino.domain.stored import ClaimedParcel, Ready, StoredMessage
 from belino.net.clock import SteadyClock
-from belino.storage.outbox_verbs import OutboxVerbs
+from belino.storage.outbox import OutboxVerbs
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from belino.domain.outcome import Standing
 from belino.domain.reply import Parcel
 from belino.domain.safe_text import clean_name
 from belino.domain.stored import Requester, StoredMessage, Verdict
-from belino.storage.access_verbs import AccessVerbs
+from belino.storage.access import AccessVerbs
 
 EVERYBODY = "*"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ from belino.domain.errors import BelinoError, NoSuchMessage
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MessageOutcome, Step
 from belino.domain.stored import ParcelRecord, RefRecord, StoredMessage, Story
-from belino.storage.inbox_verbs import InboxVerbs
+from belino.storage.inbox import InboxVerbs
 from belino.storage.library_verbs import LibraryVerbs
 
 

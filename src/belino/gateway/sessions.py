@@ -18,7 +18,7 @@ from belino.domain.failpoints import failpoint
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.stored import ClaimedTurn, Ready
-from belino.storage.inbox_verbs import InboxVerbs
+from belino.storage.inbox import InboxVerbs
 
 log = logging.getLogger(__name__)
 

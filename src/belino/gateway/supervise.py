@@ -13,7 +13,7 @@ from belino.aio.retry import backoff
 from belino.domain.errors import RateLimited, Unauthorized, Unreached, place_of, reason_of
 from belino.domain.failpoints import failpoint
 from belino.domain.ports import Accept, Adapter, Clock, Connects
-from belino.storage.inbox_verbs import InboxVerbs
+from belino.storage.inbox import InboxVerbs
 
 log = logging.getLogger(__name__)
 

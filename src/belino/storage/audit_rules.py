@@ -11,7 +11,7 @@ from belino.storage.arrivals import OWN
 from belino.storage.database import Tx
 from belino.storage.dialect import marks
 from belino.storage.messages import OUTCOMES
-from belino.storage.outbox import UNASKED
+from belino.storage.parcels import UNASKED
 from belino.storage.readings import RENDITION
 
 

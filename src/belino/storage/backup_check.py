@@ -10,16 +10,9 @@ from typing import Any
 
 from belino.domain.errors import StoreError
 from belino.storage.audit import audit_files
-from belino.storage.backup import PIECE, Progress, key_check
-from belino.storage.backup_place import CONFIGS, KEY, absolute
+from belino.storage.backup import CONFIGS, KEY, PIECE, Progress, absolute, key_check
 from belino.storage.encryption import KEY_BYTES
-from belino.storage.restore import (
-    CONFIG_BYTES,
-    FOLDER_ONLY,
-    open_plain,
-    read_manifest,
-    read_plain,
-)
+from belino.storage.restore import CONFIG_BYTES, FOLDER_ONLY, open_plain, read_manifest, read_plain
 from belino.storage.sqlite_files import read_database
 
 

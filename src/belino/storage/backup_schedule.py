@@ -5,10 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from belino.storage.backup import Progress, back_up
+from belino.storage.backup import MANIFEST, SCRAP, Progress, absolute, back_up, remove, remove_leftovers
 from belino.storage.backup_check import verify_backup
 from belino.storage.backup_config import BackupConfig
-from belino.storage.backup_place import MANIFEST, SCRAP, absolute, remove, remove_leftovers
 from belino.storage.disk import sync_folder
 from belino.storage.home import Home
 

@@ -15,16 +15,15 @@ from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.reply import OutgoingFile
 from belino.domain.stored import GoneCopies, Strays, Tidied, Upload, UploadLimits
-from belino.storage import blob_rows, deletions, eviction, uploads
+from belino.storage import blob_rows, deletions, garbage, uploads
 from belino.storage.audit import audit_live
 from belino.storage.blobs import Blobs, BlobState
-from belino.storage.database import Database, TableRow, Tx, to_micros
+from belino.storage.database import Database, TableRow, Tx, Verbs, to_micros
 from belino.storage.disk import PIECE, on_disk
 from belino.storage.encryption import Keys
 from belino.storage.garbage import tidy
 from belino.storage.row_ids import RowIds
 from belino.storage.uploads import NOTE_BYTES, UploadFile
-from belino.storage.verbs import Verbs
 
 TOUCH_EVERY = 60_000_000
 """Microseconds: precision of a blob's last use, which limits how often it is written."""
@@ -140,7 +139,7 @@ class BlobVerbs(Verbs):
     async def touch(self, sha256: str) -> None:
         """Record a use of these bytes, so that others are evicted before them."""
         now = self._now()
-        await self._database.write(lambda tx: eviction.touch(tx, sha256, now, TOUCH_EVERY))
+        await self._database.write(lambda tx: garbage.touch(tx, sha256, now, TOUCH_EVERY))
 
     async def evict(self, limit: int, *, keep: Container[str] = ()) -> int:
         """Delete bytes that can be fetched again, least recently used first, until `limit` are held or none is left.
@@ -148,22 +147,22 @@ class BlobVerbs(Verbs):
         Bytes in `keep`, which may change during the call, of a running turn, of an undelivered parcel, and those that
         came with their message and cannot be fetched again stay. Returns how many bytes are held.
         """
-        held = await self._database.read(eviction.bytes_held)
+        held = await self._database.read(garbage.bytes_held)
         if held <= limit:
             return held
-        names = await self._database.read(lambda tx: eviction.least_needed(tx, held - limit, keep))
+        names = await self._database.read(lambda tx: garbage.least_needed(tx, held - limit, keep))
         now = self._now()
         for first in range(0, len(names), AT_ONCE):
             some = names[first : first + AT_ONCE]
-            await self._let_go(await self._database.write(partial(eviction.evict, names=some, keep=keep, now=now)))
-        return await self._database.read(eviction.bytes_held)
+            await self._let_go(await self._database.write(partial(garbage.evict, names=some, keep=keep, now=now)))
+        return await self._database.read(garbage.bytes_held)
 
     async def expire_media(self, before: datetime, *, keep: Container[str] = ()) -> int:
         """End refs stored before then as `expired` and drop their bytes. Returns how many."""
         now, bound, past, count = self._now(), to_micros(before), 0, 0
-        while rows := await self._database.read(partial(eviction.aged_refs, before=bound, after=past, limit=AT_ONCE)):
+        while rows := await self._database.read(partial(garbage.aged_refs, before=bound, after=past, limit=AT_ONCE)):
             past = rows[-1]["seq"]
-            count += await self._database.write(partial(eviction.expire, rows=rows, keep=keep, now=now))
+            count += await self._database.write(partial(garbage.expire, rows=rows, keep=keep, now=now))
         return count
 
     async def start_upload(
@@ -245,7 +244,7 @@ class BlobVerbs(Verbs):
         if state is BlobState.DAMAGED:
             log.error("the bytes of blob %s are damaged on disk", sha256)
             self.damaged += 1
-            await self._let_go(await self._database.write(partial(eviction.lose, names=(sha256,), now=self._now())))
+            await self._let_go(await self._database.write(partial(garbage.lose, names=(sha256,), now=self._now())))
         return state is BlobState.HELD
 
     async def _let_go(self, names: Sequence[str]) -> None:

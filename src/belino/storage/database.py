@@ -10,6 +10,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
 from belino.domain.outcome import CacheSize
+from belino.domain.ports import Clock
+from belino.storage.blobs import Blobs
+from belino.storage.encryption import Keys
 
 T = TypeVar("T")
 M = TypeVar("M", bound="Memo")
@@ -144,3 +147,16 @@ def from_micros(micros: int) -> datetime:
 def maybe_from_micros(micros: int | None) -> datetime | None:
     """A stored time; None for None."""
     return None if micros is None else from_micros(micros)
+
+
+class Verbs:
+    """A group of verbs, each one transaction; `Store` has them all."""
+
+    def __init__(self, database: Database, blobs: Blobs, clock: Clock, keys: Keys) -> None:
+        self._database = database
+        self._blobs = blobs
+        self._clock = clock
+        self._keys = keys
+
+    def _now(self) -> int:
+        return to_micros(self._clock.now())

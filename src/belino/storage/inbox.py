@@ -1,38 +1,51 @@
-"""Inbox: store arrivals, claim turns and end them."""
+"""Inbox: store arrivals and imported history, with the turns that answer them."""
 
-from dataclasses import astuple
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from belino.domain.errors import StoreError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import MediaRef
-from belino.domain.message import ChatType, ConversationKey, Message, Unsupported
-from belino.domain.outcome import MessageOutcome, Standing, TurnState
+from belino.domain.message import Arrival, ConversationKey, Message, Unsupported
+from belino.domain.outcome import MessageOutcome, Standing, Step
 from belino.domain.ports import Taken
-from belino.domain.stored import ClaimedTurn, Ready, ScreenedArrival, TurnEnd, Verdict
+from belino.domain.stored import (
+    ClaimedTurn,
+    Ready,
+    ScreenedArrival,
+    StoredMessage,
+    TurnEnd,
+    Verdict,
+)
+from belino.storage import (
+    access,
+    outcomes,
+    turns,
+)
 from belino.storage.access import count_denied, move_cursor
 from belino.storage.arrivals import ArrivalTally, count_duplicate
 from belino.storage.changes import apply_changes, take_change, take_edition
-from belino.storage.database import TableRow, Tx, from_micros, to_micros
+from belino.storage.database import Tx, Verbs, to_micros
 from belino.storage.encryption import Keys
-from belino.storage.messages import MessageRow, by_number, insert_message, quote_row, trace_of
-from belino.storage.outbox import insert_parcels
+from belino.storage.messages import MessageRow, insert_message, quote_row, trace_of
 from belino.storage.refs import (
     FORWARDED,
     OWN,
     QUOTED,
     RefOwner,
-    claim_refs,
     insert_refs,
     marks_of,
     refs_of_messages,
     succeed,
     with_ids,
 )
-from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, Conversation, RowIds, call_channel, find_place, key_of
-from belino.storage.sessions import end_session_turn
+from belino.storage.row_ids import SEQ_BITS, Conversation, RowIds, call_channel
+from belino.storage.sanitize import NOT_TEXT, mended
 from belino.storage.threads import adopt_replies, find_root
 
+ALBUM_WAIT = timedelta(seconds=10)
+ATTEMPTS = 3
+"""How often the process may die while a turn runs alone, before the turn is given up."""
 _INSERT_TURN = """
 INSERT INTO turns (id, channel, conversation, number, message, author_id, album, trace, state, reason, attempt,
     created, ready, input_tokens, output_tokens)
@@ -44,7 +57,138 @@ UPDATE turns SET ready = CASE
     WHEN ?1 <= ready OR ?1 <= created + ?2 THEN ?1 WHEN ready > created + ?2 THEN ready ELSE created + ?2 END
 WHERE id = ?3
 """
-_ENDS = (TurnState.ANSWERED, TurnState.FAILED, TurnState.ABORTED)
+# Imported messages are never commands, whatever their sender: an old command must not run again.
+VERDICT = Verdict(standing=Standing.OBSERVED, reason="from the platform's history")
+
+
+class InboxVerbs(Verbs):
+    """Arrivals and the turns that answer them."""
+
+    async def take_in(
+        self,
+        arrival: Arrival,
+        verdict: Verdict,
+        *,
+        cursor: str | None = None,
+        ready: datetime | None = None,
+        album_wait: timedelta = ALBUM_WAIT,
+    ) -> Taken:
+        """Commit arrival, refs, cursor and, if `verdict.answer`, a waiting turn; detect a duplicate by its id.
+
+        A denied arrival moves the cursor and a counter and leaves nothing else. `ready` is when its turn may start (an
+        album waits for its items; a later item of a waiting album joins it and moves its time, `album_wait` at most
+        from the first; one that comes later still gets a turn of its own).
+        """
+        judged = ScreenedArrival(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready)
+        return (await self.take_in_all((judged,), album_wait=album_wait))[0]
+
+    async def take_in_all(
+        self, arrivals: Sequence[ScreenedArrival], *, album_wait: timedelta = ALBUM_WAIT
+    ) -> tuple[Taken, ...]:
+        """The same for several, in their order, in one transaction: if one fails, none is stored."""
+        now, wait = self._now(), album_wait // timedelta(microseconds=1)
+        keys = self._keys
+
+        def work(tx: Tx) -> tuple[Taken, ...]:
+            return tuple(take_in(tx, keys, judged, now, wait) for judged in arrivals)
+
+        try:
+            return await self._database.write(work)
+        except NOT_TEXT:
+            arrivals = mended(tuple(arrivals))
+            return await self._database.write(work)
+
+    async def take_history(self, channel: ConversationKey, messages: Sequence[Message]) -> int:
+        """Store messages from a platform's history as observed context. Returns how many were new.
+
+        Live messages stay unchanged, and one that arrives live later replaces its imported copy. Messages of another
+        channel are left out.
+        """
+        now = self._now()
+
+        def work(tx: Tx) -> int:
+            return take_history(tx, self._keys, channel, messages, now)
+
+        try:
+            return await self._database.write(work)
+        except NOT_TEXT:
+            messages = mended(tuple(messages))
+            return await self._database.write(work)
+
+    async def cursor(self, platform: str, account: str) -> str | None:
+        return await self._database.read(lambda tx: access.cursor(tx, platform, account))
+
+    async def keep_cursor(self, platform: str, account: str, cursor: str) -> None:
+        """Store a cursor without an arrival."""
+        await self._database.write(lambda tx: access.move_cursor(tx, platform, account, cursor))
+
+    async def recover(
+        self,
+        owner: str = "",
+        begun: datetime | None = None,
+        *,
+        album_wait: timedelta = ALBUM_WAIT,
+        limit: int = ATTEMPTS,
+    ) -> int:
+        """After a crash of this owner: its turns that were running wait again, to run alone. Returns how many.
+
+        If only one was running, its interruption is counted. From the second counted interruption on, a turn waits
+        until this process has been up for 20 s, 40 s and so on; at the `limit` it is due at once, to be given up.
+
+        A turn that waited for the rest of an album waits for it until `album_wait` after this run has `begun` (default:
+        now), and less once an item joins it: no item could arrive while the gateway was down.
+        """
+        now, wait = self._now(), album_wait // timedelta(microseconds=1)
+        at = now if begun is None else to_micros(begun)
+        return await self._database.write(lambda tx: turns.recover(tx, owner, at, wait, now, limit=limit))
+
+    async def ready_turns(self) -> tuple[Ready, ...]:
+        """Every conversation with a waiting turn, with the time its first one may start."""
+        return await self._database.read(turns.ready_turns)
+
+    async def waiting_turns(self) -> int:
+        return await self._database.read(turns.waiting_turns)
+
+    async def claim_turn(
+        self, conversation: ConversationKey, now: datetime, *, owner: str = "", alone: bool = False
+    ) -> ClaimedTurn | Ready | None:
+        """Claim the conversation's oldest waiting turn for this owner; None if there is none.
+
+        Ready if it is not due, or if it must run alone and the caller does not state that nothing else runs.
+        """
+        at = to_micros(now)
+        return await self._database.write(
+            lambda tx: turns.claim_turn(tx, self._keys, conversation, at, owner=owner, alone=alone)
+        )
+
+    async def finish_turn(self, turn: int, end: TurnEnd) -> None:
+        """End a turn: reply parcels, manifest, memory and outcomes in one transaction."""
+        now = self._now()
+
+        def work(tx: Tx) -> None:
+            turns.finish_turn(tx, turn, end, now)
+
+        try:
+            await self._database.write(work)
+        except NOT_TEXT:
+            end = mended(end)
+            await self._database.write(work)
+
+    async def release_turn(self, turn: int) -> None:
+        """Return a running turn to the queue unchanged, as if it had not been claimed (shutdown)."""
+        await self._database.write(lambda tx: turns.release_turn(tx, turn))
+
+    async def retry_turn(self, conversation: ConversationKey, message_id: str) -> tuple[StoredMessage, ...]:
+        """Put the failed turn of a message of this channel back to waiting, with its counts reset.
+
+        Returns the messages it answers; nothing changes, and none is returned, if the message did not fail or is gone.
+        """
+        now = self._now()
+        return await self._database.write(lambda tx: turns.retry_turn(tx, self._keys, conversation, message_id, now))
+
+    async def note(self, trace: str, *steps: Step) -> None:
+        """Store steps for `explain`."""
+        await self._database.write(lambda tx: outcomes.note(tx, trace, steps))
 
 
 class When(NamedTuple):
@@ -232,100 +376,28 @@ def insert_all_refs(tx: Tx, keys: Keys, message: Message, refs: tuple[MediaRef, 
         insert_refs(tx, keys, media, bearer, role)
 
 
-def ready_turns(tx: Tx) -> tuple[Ready, ...]:
-    """Every conversation with a waiting turn, and when its first one may start; the likeliest to crash come last."""
-    rows = tx.execute(
-        f"SELECT {KEY_COLUMNS}, t.ready, t.suspect FROM (SELECT min(id) AS first FROM turns "
-        "WHERE state = 'waiting' GROUP BY conversation) f JOIN turns t ON t.id = f.first "
-        "JOIN conversations v ON v.id = t.conversation JOIN channels c ON c.id = t.channel "
-        "ORDER BY t.interruptions, t.ready, t.id"
-    )
-    return tuple(
-        Ready(conversation=key_of(row), at=from_micros(row["ready"]), alone=bool(row["suspect"])) for row in rows
-    )
+def take_history(
+    tx: Tx,
+    keys: Keys,
+    channel: ConversationKey,
+    messages: Sequence[Message],
+    now: int,
+) -> int:
+    """Store those messages of the channel that are not stored yet, in the order they were sent."""
+    own = [message for message in messages if message.conversation.whole_channel == channel.whole_channel]
+    return sum(_recall(tx, keys, message, now) for message in sorted(own, key=lambda one: one.sent))
 
 
-def waiting_turns(tx: Tx) -> int:
-    """The number of waiting turns."""
-    return int(tx.execute("SELECT count(*) FROM turns WHERE state = 'waiting'").fetchone()[0])
-
-
-def claim_turn(
-    tx: Tx, keys: Keys, conversation: ConversationKey, now: int, *, owner: str, alone: bool
-) -> ClaimedTurn | Ready | None:
-    """Claim the conversation's oldest waiting turn; None while another runs, which keeps the order.
-
-    A turn that must run alone keeps waiting unless the caller runs nothing else.
-    """
-    place = find_place(tx, conversation)
-    if place is None:
-        return None
-    open_turns = "SELECT * FROM turns WHERE state = ? AND conversation = ? ORDER BY id LIMIT 1"
-    if tx.execute(open_turns, ("running", place.conversation)).fetchone() is not None:
-        return None
-    turn = tx.execute(open_turns, ("waiting", place.conversation)).fetchone()
-    if turn is None:
-        return None
-    # A turn from the future is not waited for: the clock was set back.
-    early = turn["created"] <= now < turn["ready"]
-    if early or (turn["suspect"] and not alone):
-        at = from_micros(turn["ready"] if early else now)
-        return Ready(conversation=conversation, at=at, alone=bool(turn["suspect"]))
-    tx.execute(
-        "UPDATE turns SET state = 'running', attempt = attempt + 1, started = ?, owner = ?, fence = fence + 1 "
-        "WHERE id = ?",
-        (now, owner, turn["id"]),
-    )
-    (kind,) = tx.execute("SELECT chat_type FROM channels WHERE id = ?", (place.channel,)).fetchone()
-    messages = by_number(tx, keys, messages_of_turn(tx, turn))
-    return ClaimedTurn(
-        id=turn["id"],
-        conversation=conversation,
-        number=turn["number"],
-        attempt=turn["attempt"] + 1,
-        fence=turn["fence"] + 1,
-        suspect=bool(turn["suspect"]),
-        interruptions=turn["interruptions"],
-        retries=turn["retries"],
-        messages=tuple(sorted(messages, key=lambda message: message.place_in_album)),
-        trace=turn["trace"],
-        chat_type=ChatType(kind),
-    )
-
-
-def messages_of_turn(tx: Tx, turn: TableRow) -> list[int]:
-    """Row ids of the messages a turn answers."""
-    joined = tx.execute(
-        "SELECT id FROM messages WHERE turn = ? AND album IS NOT NULL AND turn IS NOT NULL", (turn["id"],)
-    )
-    return sorted({turn["message"], *(row["id"] for row in joined)})
-
-
-def finish_turn(tx: Tx, turn_id: int, end: TurnEnd, now: int) -> None:
-    """End a running turn, with all consequences."""
-    if end.state not in _ENDS:
-        raise StoreError(f"a turn cannot end as {end.state}")
-    turn = _running(tx, turn_id)
-    tx.execute(
-        "UPDATE turns SET state = ?, reason = ?, ended = ?, input_tokens = ?, output_tokens = ?, cost = ?, model = ? "
-        "WHERE id = ?",
-        (end.state, end.reason, now, *astuple(end.usage), turn_id),
-    )
-    failpoint("store.finish.changed")
-    insert_parcels(tx, turn, end.parcels, now)
-    end_session_turn(tx, turn["conversation"], end)
-    if end.state is TurnState.ANSWERED:
-        claim_refs(tx, turn)
-
-
-def release_turn(tx: Tx, turn_id: int) -> None:
-    """Return a running turn to the queue, as if it had not been claimed."""
-    _running(tx, turn_id)
-    tx.execute("UPDATE turns SET state = 'waiting', attempt = attempt - 1, started = NULL WHERE id = ?", (turn_id,))
-
-
-def _running(tx: Tx, turn_id: int) -> TableRow:
-    turn: TableRow | None = tx.execute("SELECT * FROM turns WHERE id = ?", (turn_id,)).fetchone()
-    if turn is None or turn["state"] != TurnState.RUNNING:
-        raise StoreError(f"turn {turn_id} is not running")
-    return turn
+def _recall(tx: Tx, keys: Keys, message: Message, now: int) -> bool:
+    place = tx.memo(RowIds).conversation(tx, message.conversation, now)
+    root = find_root(tx, place.channel.id, message.id, thread=message.conversation.thread, reply_to=message.reply_to)
+    row = message_row(message, VERDICT, place, None, root, now)._replace(outcome=MessageOutcome.RECALLED)
+    if insert_message(tx, row) is None:
+        take_edition(tx, keys, message, row)
+        return False
+    place.channel.seq += 1
+    tx.memo(ArrivalTally).add(message.conversation)
+    insert_all_refs(tx, keys, message, with_ids(keys, message.conversation, message.media), row)
+    adopt_replies(tx, row.channel, message.id, root)
+    apply_changes(tx, keys, row.id, message.id, now)
+    return True

@@ -21,19 +21,17 @@ from belino.domain.stored import (
 from belino.domain.turn import Usage
 from belino.storage import (
     deletions,
-    fetches,
     messages,
     outcomes,
     refs,
     retention,
     summaries,
 )
-from belino.storage.changes_since import meanwhile
-from belino.storage.database import to_micros
+from belino.storage.changes import meanwhile
+from belino.storage.database import Verbs, to_micros
 from belino.storage.row_ids import find_channel
-from belino.storage.savings import tallies
+from belino.storage.summaries import tallies
 from belino.storage.threads import around, thread
-from belino.storage.verbs import Verbs
 
 
 class LibraryVerbs(Verbs):
@@ -141,14 +139,14 @@ class LibraryVerbs(Verbs):
     async def note_fetched(self, channel: ConversationKey, size: int) -> None:
         """Count bytes that were fetched for a channel, whether they are stored or not."""
         now = self._clock.now()
-        await self._database.write(lambda tx: fetches.note_fetched(tx, channel, size, now))
+        await self._database.write(lambda tx: refs.note_fetched(tx, channel, size, now))
 
     async def bytes_fetched(self, channel: ConversationKey, since: datetime) -> int:
         """Bytes received for a channel since then, by fetch or upload; open uploads count as announced."""
-        size, last = await self._database.read(lambda tx: fetches.bytes_fetched(tx, channel, since))
+        size, last = await self._database.read(lambda tx: refs.bytes_fetched(tx, channel, since))
         now = self._now()
         if last > now:
-            await self._database.write(lambda tx: fetches.turn_back(tx, find_channel(tx, channel), now))
+            await self._database.write(lambda tx: refs.turn_back(tx, find_channel(tx, channel), now))
         return size
 
     async def expire_messages(self, before: datetime) -> int:

@@ -1,395 +1,457 @@
-"""Outbox: parcels are added when a turn ends, and become messages once their receipt has come."""
+"""Outbox: parcels are put in, claimed, sent, delayed or ended, retried and dropped."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import orjson
 
 from belino.domain.errors import StoreError
-from belino.domain.limits import Markup, SendAs
-from belino.domain.media import MediaRef, kind_of
-from belino.domain.message import Author, ConversationKey
-from belino.domain.outcome import MessageOutcome, Standing
-from belino.domain.reply import DRAFT_OF, Doubt, OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
-from belino.domain.stored import ParcelFile, ParcelRecord, StoredMessage
-from belino.storage.arrivals import count_duplicate
-from belino.storage.blob_rows import use_blob
-from belino.storage.changes import apply_changes
+from belino.domain.message import Author, ChatType, ConversationKey
+from belino.domain.reply import Doubt, Parcel, ParcelState, Receipt, lease_seconds
+from belino.domain.stored import ClaimedParcel, ParcelRecord, Ready, Requester, StoredMessage
+from belino.storage import parcels
+from belino.storage.blob_verbs import BlobVerbs
 from belino.storage.database import TableRow, Tx, from_micros, to_micros
-from belino.storage.encryption import Keys
-from belino.storage.messages import MessageRow, by_number, insert_message, note_changed
-from belino.storage.refs import RefOwner, insert_refs, marks_of, succeed, with_ids
-from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, RowIds, find_channel, find_place, key_of
-from belino.storage.threads import adopt_replies, find_root
+from belino.storage.parcels import (
+    SELECT,
+    OpenFile,
+    detach_edit,
+    insert_parcels,
+    insert_unasked,
+    lay_down_files,
+    parcel_of,
+    parcel_record,
+    parcel_row,
+    settled,
+    stored_file,
+    take_up_files,
+)
+from belino.storage.refs import author_of
+from belino.storage.row_ids import KEY_COLUMNS, find_place, key_of
+from belino.storage.sanitize import NOT_TEXT, mended
 
-OpenFile = Callable[[str, str, str, int], OutgoingFile]
-"""(sha256, name, mime, size) → a held blob as a file to send."""
-
-SELECT = f"""
-SELECT p.*, {KEY_COLUMNS}
-FROM parcels p JOIN conversations v ON v.id = p.conversation JOIN channels c ON c.id = p.channel
-"""
-UNASKED = 0
-"""The turn of parcels that answer no message and yet are messages of the conversation."""
-CARRIED_AT_MOST = 2_000
-_INSERT = """
-INSERT INTO parcels (key, channel, conversation, turn, kind, text, markup, plain, files, reply_to, edits, trace, state,
-    attempts, reason, created, changed, ready)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', 0, '', ?, ?, ?) ON CONFLICT (key) DO NOTHING
-"""
+ON_THEIR_WAY = "('ready', 'sending')"
+PASSED_AFTER = 60_000_000
+"""Microseconds after the first attempt of a file that waits for its next one: later parcels may then overtake it."""
+DROPPED = "dropped by a person"
 
 
-def insert_parcels(tx: Tx, turn: TableRow | None, parcels: Sequence[Parcel], now: int) -> None:
-    """Put parcels into the outbox, a turn's or the gateway's own; an existing key is left unchanged."""
-    for parcel in parcels:
-        place = tx.memo(RowIds).conversation(tx, parcel.conversation, now)
-        files = [stored_file(file) for file in parcel.files]
-        tx.execute(
-            _INSERT,
-            (
-                parcel.key,
-                place.channel.id,
-                place.id,
-                None if turn is None else turn["id"],
-                parcel.kind,
-                parcel.text,
-                parcel.markup,
-                parcel.plain,
-                orjson.dumps(files) if files else None,
-                parcel.reply_to,
-                parcel.edits,
-                parcel.trace or ("" if turn is None else turn["trace"]),
-                now,
-                now,
-                now,
-            ),
+class OutboxVerbs(BlobVerbs):
+    """Parcels to send, with the blobs they carry."""
+
+    async def ready_parcels(self) -> tuple[Ready, ...]:
+        """Every conversation with a parcel to send, with the time its first one is ready."""
+        return await self._database.read(ready_parcels)
+
+    async def claim_parcel(
+        self, conversation: ConversationKey, now: datetime, *, owner: str = ""
+    ) -> ClaimedParcel | Ready | None:
+        """Claim the conversation's next parcel, exclusively for this owner until its lease ends.
+
+        Parcels of a conversation leave in order, except that those behind a file that fails repeatedly may overtake it.
+        Ready while nothing may leave yet: too early, rate-limited by the platform, or another owner's lease.
+        """
+        at = to_micros(now)
+        return await self._database.write(lambda tx: claim_parcel(tx, conversation, at, owner, self._open_file))
+
+    async def confirm_parcel(
+        self, key: str, receipt: Receipt, author: Author, *, reason: str = ""
+    ) -> StoredMessage | None:
+        """Mark a parcel as sent; it becomes a message of the conversation, with the agent as author, once.
+
+        Returns it, or the message that an edit changed; None if none is stored (for notices to unpaired senders).
+        `reason` records an anomaly of a parcel that was sent.
+        """
+        now = self._now()
+        return await self._database.write(
+            lambda tx: parcels.confirm_parcel(tx, self._keys, key, receipt, author, now, reason=reason)
         )
-        take_up_files(tx, parcel.key, files)
-        if parcel.edits is not None and parcel.edits.startswith(DRAFT_OF):
-            # A draft that was never attempted is superseded.
-            key = parcel.edits.removeprefix(DRAFT_OF)
-            tx.execute("DELETE FROM parcels WHERE key = ? AND state = 'ready' AND attempts = 0", (key,))
+
+    async def delay_parcel(
+        self,
+        key: str,
+        ready: datetime,
+        reason: str,
+        *,
+        fence: int | None = None,
+        failed: bool = False,
+        doubt: Doubt | None = None,
+        patience: bool = False,
+    ) -> bool:
+        """Put a parcel back as ready at a later time; with `patience`, the whole conversation waits until then.
+
+        False, and nothing changes, if it was claimed again since `fence`. `doubt=None` leaves the doubt unchanged.
+        """
+        now, at = self._now(), to_micros(ready)
+        return await self._database.write(
+            lambda tx: delay_parcel(
+                tx, key, at, reason, now, fence=fence, failed=failed, doubt=doubt, patience=patience
+            )
+        )
+
+    async def say_anew(self, key: str, reason: str, *, fence: int | None = None) -> bool:
+        """Turn an edit of a message that is gone into a text, `ready` at once; the message is marked as deleted.
+
+        False, and nothing changes, if it was claimed again since `fence`.
+        """
+        now = self._now()
+        return await self._database.write(lambda tx: say_anew(tx, key, reason, now, fence=fence))
+
+    async def take_apart(self, key: str, parts: Sequence[Parcel], reason: str, *, fence: int | None = None) -> bool:
+        """Replace a parcel by several that are sent one by one: the first of `parts` under this key, `ready` at once.
+
+        False, and nothing changes, if it was claimed again since `fence`.
+        """
+        now = self._now()
+        return await self._database.write(lambda tx: take_apart(tx, key, parts, reason, now, fence=fence))
+
+    async def keep_waiting(self, conversation: ConversationKey, reason: str) -> tuple[str, ...]:
+        """Record why a conversation's parcels are not sent; no attempt is counted.
+
+        Returns the keys whose reason changed.
+        """
+        now = self._now()
+        return await self._database.write(lambda tx: keep_waiting(tx, conversation, reason, now))
+
+    async def end_parcel(
+        self,
+        key: str,
+        state: ParcelState,
+        reason: str,
+        *,
+        fence: int | None = None,
+        doubt: Doubt | None = None,
+        notices: Sequence[Parcel] = (),
+    ) -> bool:
+        """End a parcel, which is not retried until a person asks; notices about it are added in the same transaction.
+
+        The notices carry its text, which is then removed from it.
+
+        False, and nothing changes, if it was claimed again since `fence`. `doubt=None` leaves the doubt unchanged.
+        """
+        now = self._now()
+        return await self._database.write(
+            lambda tx: end_parcel(tx, key, state, reason, now, fence=fence, doubt=doubt, notices=notices)
+        )
+
+    async def recover_parcels(self, before: datetime, *, held: str, uncertain: str) -> int:
+        """After a start: release the leases of earlier runs, and stop automatic sending of parcels older than `before`.
+
+        They become `held`, or `uncertain` if they were being sent, for these reasons. Returns how many.
+        """
+        now, bound = self._now(), to_micros(before)
+        return await self._database.write(lambda tx: recover_parcels(tx, bound, held, uncertain, now))
+
+    async def retry_parcel(self, key: str) -> ParcelRecord | None:
+        """Send a parcel now, at a person's request. None if it is sent, being sent, dropped or unknown."""
+        now = self._now()
+        return await self._database.write(lambda tx: retry_parcel(tx, key, now))
+
+    async def drop_parcel(self, key: str) -> ParcelRecord | None:
+        """Drop a parcel for good, at a person's request. None if it is sent, being sent, dropped or unknown."""
+        now = self._now()
+        return await self._database.write(lambda tx: drop_parcel(tx, key, now))
+
+    async def put_parcels(self, parcels: Sequence[Parcel]) -> None:
+        """Put parcels of no turn into the outbox; once sent, they are messages of the conversation like any other."""
+        now = self._now()
+
+        def work(tx: Tx) -> None:
+            insert_unasked(tx, parcels, now)
+
+        try:
+            await self._database.write(work)
+        except NOT_TEXT:
+            parcels = mended(tuple(parcels))
+            await self._database.write(work)
+
+    async def start_draft(self, turn: int, parcel: Parcel) -> None:
+        """Put a running turn's draft into the outbox at once; the answer will be a parcel that edits it."""
+        now = self._now()
+        await self._database.write(lambda tx: parcels.start_draft(tx, turn, parcel, now))
+
+    async def carried_files(self, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str, datetime], ...]:
+        """Files from the folder `pending` that parcels carry, newest first: mark, state, reason and since when."""
+        return await self._database.read(lambda tx: parcels.carried_files(tx, conversation))
+
+    async def parcel(self, key: str) -> ParcelRecord | None:
+        return await self._database.read(lambda tx: parcels.parcel(tx, key))
+
+    async def parcel_of(self, channel: ConversationKey, message_id: str) -> ParcelRecord | None:
+        """The parcel that made a message of this channel, if any."""
+        return await self._database.read(lambda tx: parcels.parcel_of_message(tx, channel, message_id))
+
+    async def parcels(
+        self,
+        *,
+        limit: int = 50,
+        state: ParcelState | None = None,
+        conversation: ConversationKey | None = None,
+        unsent: bool = False,
+    ) -> tuple[ParcelRecord, ...]:
+        """Newest first; `unsent` leaves out sent and dropped ones."""
+        return await self._database.read(
+            lambda tx: parcels.parcels(tx, limit=limit, state=state, conversation=conversation, unsent=unsent)
+        )
 
 
-def take_up_files(tx: Tx, key: str, files: Sequence[Sequence[object]]) -> None:
-    """Keep the bytes of a parcel's files for as long as it may be sent."""
-    for sha256, *_ in files:
-        use_blob(tx, str(sha256), f"parcel:{key}")
+def ready_parcels(tx: Tx) -> tuple[Ready, ...]:
+    """Every conversation with a parcel to send, and when the first of them is ready."""
+    rows = tx.execute(
+        f"SELECT f.ready, {KEY_COLUMNS} FROM (SELECT conversation, min(ready) AS ready, min(id) AS id FROM parcels "
+        f"WHERE state IN {ON_THEIR_WAY} GROUP BY conversation) f JOIN conversations v ON v.id = f.conversation "
+        "JOIN channels c ON c.id = v.channel ORDER BY f.ready, f.id"
+    )
+    return tuple(Ready(conversation=key_of(row), at=from_micros(row["ready"])) for row in rows)
 
 
-def lay_down_files(tx: Tx, key: str, files: Sequence[Sequence[object]]) -> None:
-    """Release the bytes of a parcel's files."""
-    for sha256, *_ in files:
-        tx.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (sha256, f"parcel:{key}"))
+def claim_parcel(
+    tx: Tx, conversation: ConversationKey, now: int, owner: str, open_file: OpenFile
+) -> ClaimedParcel | Ready | None:
+    """Claim the next parcel. One in state `sending` is claimed again: its sender is gone."""
+    place = find_place(tx, conversation)
+    if place is None:
+        return None
+    lease = tx.execute("SELECT * FROM leases WHERE conversation = ?", (place.conversation,)).fetchone()
+    row = _next(tx, place.conversation, now)
+    if row is None:
+        return None
+    at = row if isinstance(row, int) else now
+    if lease is not None:
+        at = max(at, lease["patience"], lease["until"] if lease["owner"] not in ("", owner) else 0)
+    if isinstance(row, int) or at > now:
+        return Ready(conversation=conversation, at=from_micros(at))
+    return _claimed(tx, settled(tx, row, now), now, owner, open_file)
 
 
-def put_parcels(tx: Tx, parcels: Sequence[Parcel], now: int) -> None:
-    """Put parcels into the outbox that belong to no turn."""
-    insert_parcels(tx, None, parcels, now)
-    for parcel in parcels:
-        tx.execute("UPDATE parcels SET turn = ? WHERE key = ? AND turn IS NULL", (UNASKED, parcel.key))
+def delay_parcel(
+    tx: Tx,
+    key: str,
+    ready: int,
+    reason: str,
+    now: int,
+    *,
+    fence: int | None,
+    failed: bool,
+    doubt: Doubt | None,
+    patience: bool,
+) -> bool:
+    """Put a parcel back as ready at a later time. False, without a change, if another sender has claimed it."""
+    row = parcel_row(tx, key)
+    _refuse_sent(row)
+    if not _is_ours(tx, row, fence):
+        return False
+    tx.execute(
+        "UPDATE parcels SET state = 'ready', ready = ?, reason = ?, changed = ?, failures = failures + ?, doubt = ? "
+        "WHERE id = ?",
+        (ready, reason, now, int(failed), row["doubt"] if doubt is None else doubt, row["id"]),
+    )
+    if patience:
+        tx.execute(
+            "INSERT INTO leases (conversation, owner, fence, until, patience) VALUES (?, '', 0, 0, ?) "
+            "ON CONFLICT (conversation) DO UPDATE SET patience = excluded.patience",
+            (row["conversation"], ready),
+        )
+    return True
 
 
-def carried_files(tx: Tx, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str, datetime], ...]:
-    """Files from the folder `pending` that parcels of a conversation carry, newest first."""
+def say_anew(tx: Tx, key: str, reason: str, now: int, *, fence: int | None) -> bool:
+    """Send an edit as a new text, because its message is gone. False if another sender has claimed it."""
+    row = parcel_row(tx, key)
+    _refuse_sent(row)
+    if not _is_ours(tx, row, fence):
+        return False
+    detach_edit(tx, row, now)
+    tx.execute(
+        "UPDATE parcels SET state = 'ready', ready = ?, reason = ?, changed = ? WHERE id = ?",
+        (now, reason, now, row["id"]),
+    )
+    return True
+
+
+def take_apart(
+    tx: Tx,
+    key: str,
+    parts: Sequence[Parcel],
+    reason: str,
+    now: int,
+    *,
+    fence: int | None,
+) -> bool:
+    """Replace a parcel by several; the first keeps its key. False if another sender has claimed it."""
+    row = parcel_row(tx, key)
+    _refuse_sent(row)
+    if not _is_ours(tx, row, fence):
+        return False
+    first, *others = parts
+    files = [stored_file(file) for file in first.files]
+    lay_down_files(tx, key, orjson.loads(row["files"] or b"[]"))
+    take_up_files(tx, key, files)
+    tx.execute(
+        "UPDATE parcels SET files = ?, state = 'ready', ready = ?, reason = ?, changed = ? WHERE id = ?",
+        (orjson.dumps(files), now, reason, now, row["id"]),
+    )
+    insert_parcels(tx, None, others, now)
+    for other in others:
+        tx.execute("UPDATE parcels SET turn = ?, doubt = ? WHERE key = ?", (row["turn"], row["doubt"], other.key))
+    return True
+
+
+def keep_waiting(tx: Tx, conversation: ConversationKey, reason: str, now: int) -> tuple[str, ...]:
+    """Record why parcels that are due are not sent. Returns the keys of those whose reason changed."""
     place = find_place(tx, conversation)
     rows = tx.execute(
-        "SELECT files, state, reason, changed FROM parcels WHERE conversation = ? AND files IS NOT NULL "
-        "ORDER BY id DESC LIMIT ?",
-        (-1 if place is None else place.conversation, CARRIED_AT_MOST),
+        f"UPDATE parcels SET reason = ?1, changed = ?2 WHERE conversation = ?3 AND state IN {ON_THEIR_WAY} "
+        "AND reason <> ?1 RETURNING key",
+        (reason, now, -1 if place is None else place.conversation),
     )
-    carried = []
-    for row in rows:
-        told = (more for *_, more in orjson.loads(row["files"]) if isinstance(more, dict))
-        marks = (more.get("pending") for more in told)
-        fate = ParcelState(row["state"]), str(row["reason"]), from_micros(row["changed"])
-        carried += [(str(mark), *fate) for mark in marks if mark]
-    return tuple(carried)
+    return tuple(row["key"] for row in rows.fetchall())
 
 
-def confirm_parcel(
+def end_parcel(
     tx: Tx,
-    keys: Keys,
     key: str,
-    receipt: Receipt,
-    author: Author,
+    state: ParcelState,
+    reason: str,
     now: int,
     *,
-    reason: str = "",
-) -> StoredMessage | None:
-    """Mark a parcel as sent, and insert or update its message; confirming it twice has no further effect."""
+    fence: int | None,
+    doubt: Doubt | None,
+    notices: Sequence[Parcel],
+) -> bool:
+    """End a parcel without further attempts, and add notices about it; later parcels may go."""
     row = parcel_row(tx, key)
-    if row["state"] != ParcelState.SENT:
+    _refuse_sent(row)
+    if not _is_ours(tx, row, fence):
+        return False
+    tx.execute(
+        "UPDATE parcels SET state = ?, reason = ?, changed = ?, doubt = ? WHERE id = ?",
+        (state, reason, now, row["doubt"] if doubt is None else doubt, row["id"]),
+    )
+    insert_parcels(tx, None, notices, now)
+    for notice in notices:
         tx.execute(
-            "UPDATE parcels SET state = 'sent', dropped = 0, reason = ?, changed = ?, message_id = ? WHERE id = ?",
-            (reason, now, receipt.message_id, row["id"]),
+            "UPDATE parcels SET turn = ? WHERE key = ? AND turn IS NULL AND state = 'ready'", (row["turn"], notice.key)
         )
-        lay_down_files(tx, key, orjson.loads(row["files"] or b"[]"))
-        if row["kind"] == ParcelKind.EDIT and receipt.message_id != row["edits"]:
-            detach_edit(tx, row, now)  # the platform could not edit the message, and posted a new one
-            row = parcel_row(tx, key)
-        if row["kind"] == ParcelKind.EDIT:
-            _edit_sent(tx, row, to_micros(receipt.sent))
-        elif row["turn"] is not None:
-            _insert_sent(tx, keys, row, receipt, author, now)
-    if row["turn"] is None:
-        # A notice to an unpaired sender answers no stored message, and is not part of a conversation.
+    if notices:
+        tx.execute("UPDATE parcels SET text = '', plain = '' WHERE id = ?", (row["id"],))
+    return True
+
+
+def recover_parcels(tx: Tx, before: int, held: str, uncertain: str, now: int) -> int:
+    """After a start: release all leases, and hold parcels that were created before a time.
+
+    Parcels delayed by a clock that was set back since are due now.
+    """
+    tx.execute("UPDATE leases SET owner = '', until = 0")
+    tx.execute(
+        "UPDATE leases SET patience = 0 WHERE conversation IN "
+        "(SELECT conversation FROM parcels WHERE state = 'ready' AND changed > ?)",
+        (now,),
+    )
+    tx.execute("UPDATE parcels SET ready = ?1 WHERE state = 'ready' AND changed > ?1", (now,))
+    stopped = tx.execute(
+        "UPDATE parcels SET state = 'uncertain', reason = ?1, changed = ?2, "
+        "doubt = CASE WHEN doubt < ?3 THEN ?3 ELSE doubt END WHERE state = 'sending' AND coalesce(asked, created) < ?4",
+        (uncertain, now, Doubt.UNANSWERED, before),
+    ).rowcount
+    waited = tx.execute(
+        "UPDATE parcels SET state = 'held', reason = ?, changed = ? "
+        "WHERE state = 'ready' AND coalesce(asked, created) < ?",
+        (held, now, before),
+    ).rowcount
+    return int(stopped + waited)
+
+
+def retry_parcel(tx: Tx, key: str, now: int) -> ParcelRecord | None:
+    """Send a parcel now, at a person's request; None if it is being sent, sent or dropped."""
+    changed = tx.execute(
+        "UPDATE parcels SET state = 'ready', ready = ?, asked = ?, changed = ?, reason = '', failures = 0, "
+        "tried = NULL, message_id = NULL WHERE key = ? AND dropped = 0 AND state NOT IN ('sending', 'sent')",
+        (now, now, now, key),
+    ).rowcount
+    if not changed:
         return None
-    shown = row["message_id"] or receipt.message_id
-    number = tx.execute(
-        "SELECT id FROM messages WHERE channel = ? AND platform_id = ? AND kind = 'message'", (row["channel"], shown)
-    ).fetchone()
-    return None if number is None else by_number(tx, keys, (number["id"],))[0]
+    row = parcel_row(tx, key)
+    take_up_files(tx, key, orjson.loads(row["files"] or b"[]"))
+    return parcel_record(row)
 
 
-def detach_edit(tx: Tx, row: TableRow, now: int) -> None:
-    """Turn an edit of a message that no longer exists into a new message."""
-    gone = tx.execute(
-        "UPDATE messages SET text = '', deleted = ? WHERE channel = ? AND platform_id = ? AND kind = 'message' "
-        "AND deleted IS NULL RETURNING id",
-        (now, row["channel"], row["edits"]),
+def drop_parcel(tx: Tx, key: str, now: int) -> ParcelRecord | None:
+    """Drop a parcel, at a person's request; None if it is being sent, sent or dropped."""
+    changed = tx.execute(
+        "UPDATE parcels SET state = 'dead', dropped = 1, reason = ?, changed = ? "
+        "WHERE key = ? AND dropped = 0 AND state NOT IN ('sending', 'sent')",
+        (DROPPED, now, key),
+    ).rowcount
+    if not changed:
+        return None
+    row = parcel_row(tx, key)
+    lay_down_files(tx, key, orjson.loads(row["files"] or b"[]"))
+    return parcel_record(row)
+
+
+def _next(tx: Tx, conversation: int, now: int) -> TableRow | int | None:
+    """The next row to send, or the time at which one is ready; None if there is none."""
+    first: int | None = None
+    rows = tx.execute(f"{SELECT} WHERE p.state IN {ON_THEIR_WAY} AND p.conversation = ? ORDER BY p.id", (conversation,))
+    for row in rows:
+        if row["state"] == ParcelState.SENDING or row["ready"] <= now:
+            found: TableRow = row
+            return found
+        # Files go first; one that fails must not block the text of its reply for ever.
+        passed = row["tried"] + PASSED_AFTER if row["files"] and row["tried"] is not None else None
+        at = row["ready"] if passed is None or passed <= now else min(passed, row["ready"])
+        first = at if first is None else min(first, at)
+        if passed is None or passed > now:
+            return first
+    return first
+
+
+def _claimed(tx: Tx, row: TableRow, now: int, owner: str, open_file: OpenFile) -> ClaimedParcel:
+    parcel = parcel_of(row, open_file)
+    died = row["state"] == ParcelState.SENDING
+    doubt = Doubt(row["doubt"]).unanswered() if died else Doubt(row["doubt"])
+    tx.execute(
+        "UPDATE parcels SET state = 'sending', attempts = attempts + 1, changed = ?, failures = failures + ?, "
+        "doubt = ?, tried = coalesce(tried, ?) WHERE id = ?",
+        (now, int(died), doubt, now, row["id"]),
     )
-    note_changed(tx, [message["id"] for message in gone.fetchall()])
-    tx.execute("UPDATE parcels SET kind = ?, edits = NULL WHERE id = ?", (ParcelKind.TEXT, row["id"]))
+    until = now + int(lease_seconds(sum(file.size for file in parcel.files)) * 1_000_000)
+    (fence,) = tx.execute(
+        "INSERT INTO leases (conversation, owner, fence, until, patience) VALUES (?, ?, 1, ?, 0) "
+        "ON CONFLICT (conversation) DO UPDATE SET owner = excluded.owner, fence = leases.fence + 1, "
+        "until = excluded.until RETURNING fence",
+        (row["conversation"], owner, until),
+    ).fetchone()
+    return ClaimedParcel(
+        parcel=parcel,
+        attempt=row["attempts"] + 1,
+        created=from_micros(row["created"]),
+        fence=fence,
+        failures=row["failures"] + int(died),
+        doubt=doubt,
+        insisted=row["asked"] is not None and not died,
+        asker=_asker(tx, row),
+    )
 
 
-def parcels(
-    tx: Tx,
-    *,
-    limit: int,
-    state: ParcelState | None,
-    conversation: ConversationKey | None,
-    unsent: bool,
-) -> tuple[ParcelRecord, ...]:
-    """The newest parcels, newest first."""
-    terms, values = ["p.state <> 'sent' AND p.dropped = 0" if unsent else "true"], list[object]()
-    if state is not None:
-        terms.append("p.state = ?")
-        values.append(state)
-    if conversation is not None:
-        if (place := find_place(tx, conversation)) is None:
-            return ()
-        terms.append("p.conversation = ?")
-        values.append(place.conversation)
-    query = f"{SELECT} WHERE {' AND '.join(terms)} ORDER BY p.id DESC LIMIT ?"
-    return tuple(parcel_record(row) for row in tx.execute(query, (*values, limit)))
-
-
-def parcel(tx: Tx, key: str) -> ParcelRecord | None:
-    """One parcel; None if the key is unknown."""
-    row = tx.execute(f"{SELECT} WHERE p.key = ?", (key,)).fetchone()
-    return None if row is None else parcel_record(row)
-
-
-def parcel_of_message(tx: Tx, channel: ConversationKey, message_id: str) -> ParcelRecord | None:
-    """The parcel that made a message of this channel; edits are not considered."""
+def _asker(tx: Tx, parcel: TableRow) -> Requester | None:
     row = tx.execute(
-        f"{SELECT} WHERE p.channel = ? AND p.message_id = ? AND p.kind <> 'edit' ORDER BY p.id DESC LIMIT 1",
-        (find_channel(tx, channel), message_id),
+        "SELECT m.author_id, m.author_name, m.author_marks, c.chat_type FROM turns t "
+        "JOIN messages m ON m.id = t.message JOIN channels c ON c.id = m.channel WHERE t.id = ?",
+        (parcel["turn"],),
     ).fetchone()
-    return None if row is None else parcel_record(row)
+    return None if row is None else Requester(author=author_of(row), chat_type=ChatType(row["chat_type"]))
 
 
-def parcels_of_turn(tx: Tx, turn: int | None) -> tuple[TableRow, ...]:
-    """A turn's parcels, in order."""
-    return tuple(tx.execute(f"{SELECT} WHERE p.turn = ? ORDER BY p.id", (turn,)))
+def _is_ours(tx: Tx, row: TableRow, fence: int | None) -> bool:
+    if fence is None:
+        return True
+    lease = tx.execute("SELECT fence FROM leases WHERE conversation = ?", (row["conversation"],)).fetchone()
+    return lease is not None and lease["fence"] == fence
 
 
-def parcel_record(row: TableRow) -> ParcelRecord:
-    """A row as a record."""
-    return ParcelRecord(
-        key=row["key"],
-        conversation=key_of(row),
-        kind=ParcelKind(row["kind"]),
-        text=row["plain"] or row["text"],
-        state=ParcelState(row["state"]),
-        attempts=row["attempts"],
-        reason=row["reason"],
-        created=from_micros(row["created"]),
-        changed=from_micros(row["changed"]),
-        ready=from_micros(row["ready"]),
-        message_id=row["message_id"],
-        trace=row["trace"],
-        files=tuple(
-            ParcelFile(name=name, mime=mime, size=int(size), send_as=SendAs(send_as), caption=_said(caption, *more))
-            for _, name, mime, size, send_as, caption, *more in orjson.loads(row["files"] or b"[]")
-        ),
-        doubt=Doubt(row["doubt"]),
-        dropped=bool(row["dropped"]),
-    )
-
-
-def parcel_row(tx: Tx, key: str) -> TableRow:
-    """A parcel's row; StoreError if there is none."""
-    row: TableRow | None = tx.execute(f"{SELECT} WHERE p.key = ?", (key,)).fetchone()
-    if row is None:
-        raise StoreError(f"there is no parcel {key}")
-    return row
-
-
-def parcel_of(row: TableRow, open_file: OpenFile) -> Parcel:
-    """A row as a parcel to send."""
-    return Parcel(
-        key=row["key"],
-        conversation=key_of(row),
-        kind=ParcelKind(row["kind"]),
-        text=row["text"],
-        markup=Markup(row["markup"]),
-        plain=row["plain"],
-        files=tuple(_file(file, open_file) for file in orjson.loads(row["files"] or b"[]")),
-        reply_to=row["reply_to"],
-        edits=row["edits"],
-        trace=row["trace"],
-        created=from_micros(row["created"]),
-    )
-
-
-def stored_file(file: OutgoingFile) -> list[object]:
-    """A file in its stored form."""
-    more = {"plain": file.plain, "width": file.width, "height": file.height, "seconds": file.seconds}
-    more |= {"waveform": file.waveform.hex(), "pending": file.pending}
-    told = {name: value for name, value in more.items() if value}
-    return [file.sha256, file.name, file.mime, file.size, file.send_as, file.caption, told]
-
-
-def _file(stored: list[Any], open_file: OpenFile) -> OutgoingFile:
-    sha256, name, mime, size, send_as, caption, *more = stored
-    told = dict(more[0]) if more else {}
-    file = open_file(sha256, name, mime, int(size))
-    return OutgoingFile(
-        name=name,
-        mime=mime,
-        size=file.size,
-        sha256=sha256,
-        send_as=SendAs(send_as),
-        caption=caption,
-        chunks=file.chunks,
-        waveform=bytes.fromhex(told.pop("waveform", "")),
-        **told,
-    )
-
-
-def _said(caption: str, more: dict[str, Any] | None = None) -> str:
-    """A caption as readable text."""
-    return str((more or {}).get("plain") or caption)
-
-
-def _told(more: list[dict[str, Any]], name: str) -> Any:
-    return more[0].get(name) if more else None
-
-
-def _edit_sent(tx: Tx, row: TableRow, at: int) -> None:
-    edited = tx.execute(
-        "UPDATE messages SET text = ?, edited = ? WHERE channel = ? AND platform_id = ? AND kind = 'message' "
-        "AND deleted IS NULL RETURNING id",
-        (row["plain"] or row["text"], at, row["channel"], row["edits"]),
-    )
-    note_changed(tx, [message["id"] for message in edited.fetchall()])
-
-
-def _insert_sent(
-    tx: Tx,
-    keys: Keys,
-    parcel: TableRow,
-    receipt: Receipt,
-    author: Author,
-    now: int,
-) -> None:
-    place = tx.memo(RowIds).conversation(tx, key_of(parcel), now)
-    row = MessageRow(
-        id=place.channel.id << SEQ_BITS | place.channel.seq + 1,
-        channel=place.channel.id,
-        conversation=place.id,
-        kind="message",
-        platform_id=receipt.message_id,
-        author_id=author.id,
-        author_name=author.name,
-        author_marks=marks_of(author),
-        sent=to_micros(receipt.sent),
-        received=now,
-        text=parcel["plain"] or parcel["text"],
-        standing=Standing.MAY_COMMAND,
-        outcome=MessageOutcome.ANSWERED,
-        reason="",
-        trace=parcel["trace"],
-        reply_to=parcel["reply_to"],
-        root=find_root(
-            tx,
-            place.channel.id,
-            receipt.message_id,
-            thread=parcel["thread"] or None,
-            reply_to=parcel["reply_to"],
-        ),
-    )
-    if (inserted := insert_message(tx, row)) is None:
-        _adopt_echo(tx, row)
-        return
-    place.channel.seq += 1
-    _insert_sent_files(tx, keys, parcel, row, author)
-    if inserted.recalled:
-        succeed(tx, inserted.recalled, row.id, unclaimed=False, now=now)
-    adopt_replies(tx, row.channel, row.platform_id, row.root)
-    apply_changes(tx, keys, row.id, row.platform_id, now)
-
-
-def _adopt_echo(tx: Tx, row: MessageRow) -> None:
-    """Mark our own message, which the platform reported before its receipt came, as the agent's."""
-    echo = tx.execute(
-        "SELECT 1 FROM messages WHERE channel = ? AND platform_id = ? AND kind = 'message' AND turn IS NULL "
-        "AND outcome <> ?",
-        (row.channel, row.platform_id, row.outcome),
-    ).fetchone()
-    if echo is not None:
-        count_duplicate(tx, row.channel)  # an arrival until now; from here on a sent message
-    ours = tx.execute(
-        "UPDATE messages SET author_id = ?, author_name = ?, author_marks = ?, standing = ?, outcome = ?, reason = '', "
-        "trace = ?, root = coalesce(root, ?) WHERE channel = ? AND platform_id = ? AND kind = 'message' "
-        "AND turn IS NULL RETURNING id",
-        (
-            row.author_id,
-            row.author_name,
-            row.author_marks,
-            row.standing,
-            row.outcome,
-            row.trace,
-            row.root,
-            row.channel,
-            row.platform_id,
-        ),
-    )
-    note_changed(tx, [message["id"] for message in ours.fetchall()])
-
-
-def _insert_sent_files(tx: Tx, keys: Keys, parcel: TableRow, row: MessageRow, author: Author) -> None:
-    conversation = key_of(parcel)
-    sent = tuple(
-        MediaRef(
-            platform=conversation.platform,
-            account=conversation.account,
-            channel_id=conversation.channel,
-            message_id=row.platform_id,
-            item=str(position),
-            kind=kind_of(mime),
-            mime=mime,
-            created=from_micros(row.sent),
-            file_name=name,
-            size=int(size),
-            caption=_said(caption, *more) or None,
-            duration=_told(more, "seconds"),
-            width=_told(more, "width"),
-            height=_told(more, "height"),
-            sha256=sha256,
-        )
-        for position, (sha256, name, mime, size, _, caption, *more) in enumerate(orjson.loads(parcel["files"] or b"[]"))
-    )
-    bearer = RefOwner(
-        message=row.id,
-        channel=row.channel,
-        conversation=row.conversation,
-        author=author,
-        sent=row.sent,
-        stored=row.received,
-        unclaimed=False,
-    )
-    insert_refs(tx, keys, with_ids(keys, conversation, sent), bearer)
+def _refuse_sent(row: TableRow) -> None:
+    if row["state"] == ParcelState.SENT:
+        raise StoreError(f"parcel {row['key']} is sent already")

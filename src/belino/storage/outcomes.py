@@ -9,7 +9,7 @@ from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.dialect import by_index, marks
 from belino.storage.encryption import Keys
 from belino.storage.messages import by_number
-from belino.storage.outbox import parcel_record, parcels_of_turn
+from belino.storage.parcels import parcel_record, parcels_of_turn
 from belino.storage.refs import refs_of_message
 from belino.storage.row_ids import find_channel
 

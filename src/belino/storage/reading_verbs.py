@@ -6,7 +6,7 @@ from belino.domain.document import DocumentText
 from belino.domain.errors import MediaNotFound
 from belino.domain.media import Blob, Likeness, Printed
 from belino.domain.message import ConversationKey
-from belino.storage import eviction, readings
+from belino.storage import garbage, readings
 from belino.storage.blob_rows import find_blob, insert_blob
 from belino.storage.blob_verbs import TOUCH_EVERY, BlobVerbs
 from belino.storage.database import Tx
@@ -47,7 +47,7 @@ class ReadingVerbs(BlobVerbs):
         blob = None if row is None else await self._proven(row)
         if blob is not None:
             now = self._now()
-            await self._database.write(lambda tx: eviction.touch(tx, blob.sha256, now, TOUCH_EVERY))
+            await self._database.write(lambda tx: garbage.touch(tx, blob.sha256, now, TOUCH_EVERY))
         return blob
 
     async def keep_rendition(self, sha256: str, name: str, data: bytes, mime: str, *, also: Sequence[str] = ()) -> Blob:

@@ -1,8 +1,8 @@
-"""Media refs: ids assigned at intake, scoped to a channel, with the outcome of each."""
+"""Media refs: their rows, their owners and outcomes, and the bytes fetched for a channel."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import orjson
 
@@ -15,11 +15,10 @@ from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.deletions import forsake, is_gone, note_gone
 from belino.storage.dialect import marks
 from belino.storage.encryption import Keys
-from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, find_channel, find_place, key_of
+from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, RowIds, find_channel, find_place, key_of
 
 OWN, QUOTED, FORWARDED = "own", "quoted", "forwarded"
 _BOT, _AGENT = 1, 2
-
 _SELECT = (
     f"SELECT r.*, {KEY_COLUMNS} FROM refs r JOIN conversations v ON v.id = r.conversation "
     "JOIN channels c ON c.id = r.channel"
@@ -39,6 +38,8 @@ ON CONFLICT (id) DO UPDATE SET locator = excluded.locator, sealed = excluded.sea
 RETURNING seq
 """
 _LINK = "INSERT INTO message_refs (message, role, position, ref) VALUES (?, ?, ?, ?)"
+KEPT = timedelta(days=7)
+"""Longer than any limit looks back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,3 +351,37 @@ def _record(keys: Keys, row: TableRow) -> RefRecord:
         public_name=row["public_name"],
         seq=row["seq"],
     )
+
+
+def note_fetched(tx: Tx, channel: ConversationKey, size: int, now: datetime) -> None:
+    """Count bytes that were fetched now."""
+    count_bytes(tx, tx.memo(RowIds).channel(tx, channel).id, size, to_micros(now))
+
+
+def count_bytes(tx: Tx, channel: int, size: int, now: int) -> None:
+    """Count bytes toward a channel's daily limit, and delete counts that no limit needs."""
+    tx.execute("INSERT INTO fetches (channel, at, bytes) VALUES (?, ?, ?)", (channel, now, size))
+    tx.execute("DELETE FROM fetches WHERE channel = ? AND at < ?", (channel, now - KEPT // timedelta(microseconds=1)))
+
+
+def bytes_fetched(tx: Tx, channel: ConversationKey, since: datetime) -> tuple[int, int]:
+    """Bytes received since then, with the announced size of open uploads, and when the last of them came."""
+    number = find_channel(tx, channel)
+    return (0, 0) if number is None else bytes_counted(tx, number, to_micros(since))
+
+
+def bytes_counted(tx: Tx, channel: int, since: int) -> tuple[int, int]:
+    """The same by a channel's row id. An open upload counts in full until it ends: its bytes may all still come."""
+    size, last = tx.execute(
+        "SELECT coalesce(sum(bytes), 0), coalesce(max(at), 0) FROM fetches WHERE channel = ? AND at >= ?",
+        (channel, since),
+    ).fetchone()
+    announced = tx.execute(
+        "SELECT coalesce(sum(size), 0) FROM uploads WHERE channel = ? AND sha256 IS NULL", (channel,)
+    ).fetchone()[0]
+    return int(size) + int(announced), int(last)
+
+
+def turn_back(tx: Tx, channel: int | None, now: int) -> None:
+    """Move counts from the future, left by a clock that was set back, to now."""
+    tx.execute("UPDATE fetches SET at = ? WHERE channel = ? AND at > ?", (now, channel, now))

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from belino.domain.errors import StoreError, StoreFull, StoreTooNew
-from belino.storage import eviction
-from belino.storage.backup import FORMAT, PIECE, Progress, key_check
-from belino.storage.backup_place import CONFIGS, DATABASE, KEY, MANIFEST
+from belino.storage import garbage
+from belino.storage.backup import CONFIGS, DATABASE, FORMAT, KEY, MANIFEST, PIECE, Progress, key_check
 from belino.storage.database import Tx, to_micros
 from belino.storage.disk import sync_folder
 from belino.storage.encryption import KEY_BYTES
@@ -236,7 +235,7 @@ def _stage_blob(backup: int, staged: Path, name: str, size: int) -> bool:
 
 def _disarm(tx: Tx, lost: Sequence[str], now: int) -> int:
     """Revoke all grants, and hold parcels that may have been sent since. Returns how many are held."""
-    eviction.lose(tx, lost, now)
+    garbage.lose(tx, lost, now)
     tx.execute("DELETE FROM grants")
     tx.execute("DELETE FROM leases")
     # The turns were running when the backup was made: that is not a crash, and none of them is a suspect.

@@ -20,7 +20,7 @@ from belino.storage.disk import sync_folder
 from belino.storage.folder import blob_path, bring_back
 from belino.storage.home import Home, lock_folder
 from belino.storage.migrations import STEPS
-from belino.storage.outbox import take_up_files
+from belino.storage.parcels import take_up_files
 from belino.storage.restore import finish_restore
 from belino.storage.sqlite import CORRUPTION, SqliteTx, connect, migrate, primary_code, quick_check, why_unreadable
 from belino.storage.sqlite_opening import has_content, old_name, wal_of

@@ -14,16 +14,16 @@ from belino.domain.outcome import CacheSize
 from belino.domain.ports import Clock
 from belino.domain.search import SearchHits, SearchQuery
 from belino.storage import uploads
-from belino.storage.access_verbs import AccessVerbs
+from belino.storage.access import AccessVerbs
 from belino.storage.blobs import Blobs
 from belino.storage.database import Database, DiskState, to_micros
 from belino.storage.encryption import Keys
 from belino.storage.folder import BlobFolder
 from belino.storage.garbage import arriving_files, sweep_scratch
 from belino.storage.home import Home
-from belino.storage.inbox_verbs import InboxVerbs
+from belino.storage.inbox import InboxVerbs
 from belino.storage.library_verbs import LibraryVerbs
-from belino.storage.outbox_verbs import OutboxVerbs
+from belino.storage.outbox import OutboxVerbs
 from belino.storage.reading_verbs import ReadingVerbs
 from belino.storage.search_rows import SearchIndex
 from belino.storage.sqlite_opening import open_sqlite

@@ -1,16 +1,17 @@
-"""Summaries of the store: channels, conversations and numbers for status and metrics."""
+"""Summaries: channels, conversations, counts, and the media seen and fetched."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 
+from belino.domain.media import MediaKind
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.outcome import TurnState
 from belino.domain.reply import ParcelState
-from belino.domain.stored import ChannelSummary, ConversationSummary
+from belino.domain.stored import ChannelSummary, ConversationSummary, MediaTally, Unfetched
 from belino.storage.database import Tx, maybe_from_micros
 from belino.storage.row_ids import KEY_COLUMNS, RowIds, call_channel, key_of
 
 _SNIPPET_CHARS = 200
-
 _COUNTS = {
     "channels": "SELECT count(*) FROM channels",
     "conversations": "SELECT count(*) FROM conversations",
@@ -22,6 +23,8 @@ _COUNTS = {
     "uploads_open": "SELECT count(*) FROM uploads WHERE sha256 IS NULL",
     "denied": "SELECT coalesce(sum(times), 0) FROM denied",
 }
+# Bytes that came with the message were not fetched by choice.
+_SEEN = "FROM refs WHERE NOT (sha256 IS NOT NULL AND fetched IS NULL)"
 
 
 def open_conversation(tx: Tx, key: ConversationKey, name: str, chat_type: ChatType, now: int) -> None:
@@ -92,4 +95,41 @@ def counts(tx: Tx) -> Mapping[str, int]:
     for table in ("turns", "parcels"):
         for row in tx.execute(f"SELECT state, count(*) FROM {table} GROUP BY state"):
             found[f"{table}_{row[0]}"] = int(row[1])
+    return found
+
+
+def tallies(tx: Tx) -> tuple[MediaTally, ...]:
+    """Media per channel: all items, those fetched, and the rest by kind, type and picture size."""
+    said = dict(tx.execute("SELECT channel, count(*) FROM messages GROUP BY channel").fetchall())
+    seen = {
+        row[0]: tuple(row[1:])
+        for row in tx.execute(
+            f"SELECT channel, count(*), count(fetched), coalesce(sum(fetched_bytes), 0) {_SEEN} GROUP BY channel"
+        )
+    }
+    left = _unfetched(tx)
+    return tuple(
+        MediaTally(
+            channel=ConversationKey(platform=row["platform"], account=row["account"], channel=row["channel"]),
+            name=row["name"],
+            messages=said.get(row["id"], 0),
+            seen=seen.get(row["id"], (0, 0, 0))[0],
+            fetched=seen.get(row["id"], (0, 0, 0))[1],
+            fetched_bytes=seen.get(row["id"], (0, 0, 0))[2],
+            unfetched=tuple(left[row["id"]]),
+        )
+        for row in tx.execute("SELECT id, platform, account, channel, name FROM channels ORDER BY id")
+    )
+
+
+def _unfetched(tx: Tx) -> defaultdict[int, list[Unfetched]]:
+    found: defaultdict[int, list[Unfetched]] = defaultdict(list)
+    rows = tx.execute(
+        "SELECT channel, kind, mime, width, height, count(*) AS items, coalesce(sum(size), 0) AS size "
+        f"{_SEEN} AND fetched IS NULL GROUP BY channel, kind, mime, width, height"
+    )
+    for row in rows:
+        kind, mime, width, height = MediaKind(row["kind"]), row["mime"], row["width"], row["height"]
+        group = Unfetched(kind=kind, mime=mime, width=width, height=height, items=row["items"], size=row["size"])
+        found[row["channel"]].append(group)
     return found

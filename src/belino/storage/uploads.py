@@ -9,7 +9,7 @@ from pathlib import Path
 from belino.domain.errors import OverDailyLimit, UploadError, UploadsFull
 from belino.domain.message import ConversationKey
 from belino.domain.stored import Upload, UploadLimits
-from belino.storage import fetches
+from belino.storage import refs
 from belino.storage.blob_rows import insert_blob, use_blob
 from belino.storage.database import Rows, TableRow, Tx, from_micros
 from belino.storage.deletions import forsake
@@ -100,8 +100,8 @@ def over_limits(tx: Tx, channel: int, size: int, limits: UploadLimits, now: int)
     To be called in the transaction that begins the upload, so that concurrent uploads cannot use the same allowance. It
     raises nothing: a transaction that fails is run again with all the others of its batch.
     """
-    fetches.turn_back(tx, channel, now)
-    spent, _ = fetches.bytes_counted(tx, channel, now - _DAY)
+    refs.turn_back(tx, channel, now)
+    spent, _ = refs.bytes_counted(tx, channel, now - _DAY)
     if size > limits.channel_bytes_per_day - spent:
         left = max(0, limits.channel_bytes_per_day - spent)
         return OverDailyLimit(
@@ -209,7 +209,7 @@ def _known(found: Rows) -> TableRow:
 
 def _count(tx: Tx, row: TableRow, size: int, now: int) -> None:
     if size and row["channel"] is not None:
-        fetches.count_bytes(tx, row["channel"], size, now)
+        refs.count_bytes(tx, row["channel"], size, now)
 
 
 def _owner(upload_id: str) -> str:

@@ -18,7 +18,7 @@ from belino.domain.outcome import TurnState
 from belino.domain.ports import Clock, Drafts
 from belino.domain.reply import DRAFT_OF, Parcel, ParcelKind, ParcelState, Reply
 from belino.domain.stored import ClaimedTurn, StoredMessage, TurnEnd
-from belino.storage.outbox_verbs import OutboxVerbs
+from belino.storage.outbox import OutboxVerbs
 
 log = logging.getLogger(__name__)
 

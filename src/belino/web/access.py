@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from belino.domain.stored import Grant, GrantKind
 from belino.gateway.access import plain_code
-from belino.storage.access_verbs import AccessVerbs
+from belino.storage.access import AccessVerbs
 from belino.web.auth import SECRET_CHARS, refuse_foreign_page, unauthorized
 from belino.web.request_context import RouteCall
 from belino.web.responses import Code, Refusal, answer, not_found
