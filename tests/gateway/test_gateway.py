@@ -16,8 +16,8 @@ from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.domain.turn import Final, ReplyPart, Turn
 from belino.gateway.events import NoticeKind, TurnNotice
-from belino.gateway.gateway import Gateway
-from belino.gateway.maintenance import SWEEP_SECONDS
+from belino.gateway.gateway import INDEX_SECONDS, Gateway
+from belino.gateway.maintenance import SWEEP_SECONDS, release_memory
 from belino.testing import ScriptedAgent
 from gateway.house import BOB, EVE, PATIENCE, House, until
 
@@ -455,3 +455,26 @@ async def test_messages_are_kept_for_ever_or_as_many_days_as_configured(house: H
             await house.clock.asleep(SWEEP_SECONDS)
             assert [message.text for message in await house.history(gateway, "team")] == kept
             running.cancel()
+
+
+async def test_memory_is_released_after_an_index_was_brought_up_to_date(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released: list[None] = []
+    behind = [0, 1]
+    monkeypatch.setattr("belino.gateway.gateway.release_memory", lambda: released.append(None))
+
+    async def index_ahead() -> int:
+        return behind.pop(0)
+
+    async with house.at_work() as gateway:
+        monkeypatch.setattr(gateway.store, "index_ahead", index_ahead)
+        await house.clock.wake(INDEX_SECONDS)
+        await house.clock.asleep(INDEX_SECONDS)
+        assert not released
+        await house.clock.wake(INDEX_SECONDS)
+        await until(lambda: bool(released))
+
+
+def test_memory_is_released_where_the_c_library_can() -> None:
+    release_memory()

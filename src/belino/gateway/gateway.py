@@ -44,7 +44,7 @@ from belino.gateway.cassettes import WrittenCassette, begin, finish, secrets_of
 from belino.gateway.events import EventBus
 from belino.gateway.explain import retry_failed
 from belino.gateway.intake import AccountAccess, Intake, IntakeCallbacks
-from belino.gateway.maintenance import Backups, Maintenance
+from belino.gateway.maintenance import Backups, Maintenance, release_memory
 from belino.gateway.recorder import Recorder, Recording
 from belino.gateway.sessions import Sessions
 from belino.gateway.supervise import AdapterHealth, keep_running
@@ -515,7 +515,8 @@ class Gateway:
         while True:
             await self.clock.sleep(INDEX_SECONDS)
             try:
-                await self.store.index_ahead()
+                if await self.store.index_ahead():
+                    await asyncio.to_thread(release_memory)
             except StoreError as error:
                 log.warning("nothing could be indexed: %s", type(error).__name__)
 

@@ -341,3 +341,16 @@ def check_backups(config: BackupConfig, home: Home, now: datetime, *, failure: s
 
 def _failure_of(error: StoreError | OSError) -> str:
     return f"{error.strerror} ({error.filename})" if isinstance(error, OSError) else str(error)
+
+
+def release_memory() -> None:
+    """Return freed memory to the system, where the C library can.
+
+    glibc keeps what a thread has freed for that thread: an index that is evicted by one reader and built again by
+    another would otherwise grow the process.
+    """
+    import ctypes
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
