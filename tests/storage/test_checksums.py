@@ -1,7 +1,9 @@
 """Bytes on disk are believed once they were looked at, and never when they changed."""
 
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -162,10 +164,12 @@ async def test_a_whole_database_is_found_whole_and_a_damaged_one_is_not(home: Ho
         assert await store.check_database() == ""
     finally:
         await store.close()
-    size = home.database.stat().st_size
+    with closing(sqlite3.connect(home.database)) as connection:  # a page that is not read at the start
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'prints'").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
     with home.database.open("r+b") as file:
-        file.seek(size // 2)
-        file.write(b"\xff" * 4096)
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
     store = await open_store(home, clock=clock)
     try:
         assert await store.check_database()

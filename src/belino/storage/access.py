@@ -17,7 +17,7 @@ from belino.storage import (
 from belino.storage.database import TableRow, Tx, Verbs, from_micros, maybe_from_micros
 from belino.storage.encryption import Keys
 from belino.storage.parcels import insert_parcels
-from belino.storage.sanitize import NOT_TEXT, mended
+from belino.storage.sanitize import sanitized
 
 _SECRET_BYTES = 32
 _ID_BYTES = 8
@@ -77,16 +77,8 @@ class AccessVerbs(Verbs):
         The account and the conversation are the parcel's. False, and nothing is stored or sent, while the sender's last
         code is valid or the account has its maximum of pending requests.
         """
-        now = self._now()
-
-        def work(tx: Tx) -> bool:
-            return ask(tx, self._keys, sender, parcel, code, now)
-
-        try:
-            return await self._database.write(work)
-        except NOT_TEXT:
-            sender, parcel = mended((sender, parcel))
-            return await self._database.write(work)
+        now, (who, answer) = self._now(), sanitized((sender, parcel))
+        return await self._database.write(lambda tx: ask(tx, self._keys, who, answer, code, now))
 
     async def is_paired(self, platform: str, account: str, sender_id: str) -> bool:
         return await self._database.read(lambda tx: is_paired(tx, platform, account, sender_id))

@@ -38,6 +38,11 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, (SELECT max(number) + 1 FROM (
     UNION ALL SELECT aged_change FROM channels WHERE id = ?1) x))
 ON CONFLICT (channel, kind, platform_id) DO NOTHING
 """
+# Without the index, SQLite would scan all changes of the channel for every arrival.
+_KEPT = f"""
+SELECT * FROM changes{by_index("changes_of_message")}
+WHERE channel = ? AND message_id = ? AND outcome = 'kept' ORDER BY sent, coalesce(number, 0)
+"""
 # A message that a turn of this session answers is already in its prompt; a failed or stopped turn left no memory.
 _UNTOLD = "m.deleted IS NULL AND m.author_marks & 2 = 0 AND (t.state IS NULL OR t.state IN ('failed', 'aborted'))"
 _HAPPENINGS = {Edit.kind: Happening.EDITED, Deletion.kind: Happening.DELETED, Reaction.kind: Happening.REACTED}
@@ -80,12 +85,7 @@ def take_edition(tx: Tx, keys: Keys, message: Message, row: MessageRow) -> None:
 def apply_changes(tx: Tx, keys: Keys, number: int, message_id: str, now: int) -> None:
     """Apply the stored changes of a message, oldest first."""
     channel = number >> SEQ_BITS
-    kept = tx.execute(
-        # Without the index, SQLite would scan all changes of the channel for every arrival.
-        f"SELECT * FROM changes{by_index('changes_of_message')} "
-        "WHERE channel = ? AND message_id = ? AND outcome = 'kept' ORDER BY sent, coalesce(number, 0)",
-        (channel, message_id),
-    ).fetchall()
+    kept = tx.execute(_KEPT, (channel, message_id)).fetchall()
     for change in kept:
         message = tx.execute("SELECT * FROM messages WHERE id = ?", (number,)).fetchone()
         match change["kind"]:

@@ -40,7 +40,7 @@ from belino.storage.refs import (
     with_ids,
 )
 from belino.storage.row_ids import SEQ_BITS, Conversation, RowIds, call_channel
-from belino.storage.sanitize import NOT_TEXT, mended
+from belino.storage.sanitize import sanitized
 from belino.storage.threads import adopt_replies, find_root
 
 ALBUM_WAIT = timedelta(seconds=10)
@@ -87,16 +87,12 @@ class InboxVerbs(Verbs):
     ) -> tuple[Taken, ...]:
         """The same for several, in their order, in one transaction: if one fails, none is stored."""
         now, wait = self._now(), album_wait // timedelta(microseconds=1)
-        keys = self._keys
+        keys, arrivals = self._keys, sanitized(tuple(arrivals))
 
         def work(tx: Tx) -> tuple[Taken, ...]:
             return tuple(take_in(tx, keys, judged, now, wait) for judged in arrivals)
 
-        try:
-            return await self._database.write(work)
-        except NOT_TEXT:
-            arrivals = mended(tuple(arrivals))
-            return await self._database.write(work)
+        return await self._database.write(work)
 
     async def take_history(self, channel: ConversationKey, messages: Sequence[Message]) -> int:
         """Store messages from a platform's history as observed context. Returns how many were new.
@@ -104,16 +100,8 @@ class InboxVerbs(Verbs):
         Live messages stay unchanged, and one that arrives live later replaces its imported copy. Messages of another
         channel are left out.
         """
-        now = self._now()
-
-        def work(tx: Tx) -> int:
-            return take_history(tx, self._keys, channel, messages, now)
-
-        try:
-            return await self._database.write(work)
-        except NOT_TEXT:
-            messages = mended(tuple(messages))
-            return await self._database.write(work)
+        now, said = self._now(), sanitized(tuple(messages))
+        return await self._database.write(lambda tx: take_history(tx, self._keys, channel, said, now))
 
     async def cursor(self, platform: str, account: str) -> str | None:
         return await self._database.read(lambda tx: access.cursor(tx, platform, account))
@@ -163,16 +151,8 @@ class InboxVerbs(Verbs):
 
     async def finish_turn(self, turn: int, end: TurnEnd) -> None:
         """End a turn: reply parcels, manifest, memory and outcomes in one transaction."""
-        now = self._now()
-
-        def work(tx: Tx) -> None:
-            turns.finish_turn(tx, turn, end, now)
-
-        try:
-            await self._database.write(work)
-        except NOT_TEXT:
-            end = mended(end)
-            await self._database.write(work)
+        now, said = self._now(), sanitized(end)
+        await self._database.write(lambda tx: turns.finish_turn(tx, turn, said, now))
 
     async def release_turn(self, turn: int) -> None:
         """Return a running turn to the queue unchanged, as if it had not been claimed (shutdown)."""

@@ -292,6 +292,11 @@ DROP TRIGGER message_reads_otherwise;
 DROP TRIGGER message_goes;
 """
 
+# What the escapes of text begin with, from the first text on that SQLite cannot store as it is.
+M018_TEXT_ESCAPE = """
+CREATE TABLE text_escape (mark TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+"""
+
 STEPS = (
     M001_THE_HOUSE_STANDS,
     M002_STRANGERS_ARE_PAIRED,
@@ -310,4 +315,5 @@ STEPS = (
     M015_UPLOAD_LIMITS,
     M016_TURN_OWNERS,
     M017_SEARCH_NOTES_WITHOUT_TRIGGERS,
+    M018_TEXT_ESCAPE,
 )

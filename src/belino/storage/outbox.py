@@ -28,7 +28,7 @@ from belino.storage.parcels import (
 )
 from belino.storage.refs import author_of
 from belino.storage.row_ids import KEY_COLUMNS, find_place, key_of
-from belino.storage.sanitize import NOT_TEXT, mended
+from belino.storage.sanitize import sanitized
 
 ON_THEIR_WAY = "('ready', 'sending')"
 PASSED_AFTER = 60_000_000
@@ -154,21 +154,13 @@ class OutboxVerbs(BlobVerbs):
 
     async def put_parcels(self, parcels: Sequence[Parcel]) -> None:
         """Put parcels of no turn into the outbox; once sent, they are messages of the conversation like any other."""
-        now = self._now()
-
-        def work(tx: Tx) -> None:
-            insert_unasked(tx, parcels, now)
-
-        try:
-            await self._database.write(work)
-        except NOT_TEXT:
-            parcels = mended(tuple(parcels))
-            await self._database.write(work)
+        now, said = self._now(), sanitized(tuple(parcels))
+        await self._database.write(lambda tx: insert_unasked(tx, said, now))
 
     async def start_draft(self, turn: int, parcel: Parcel) -> None:
         """Put a running turn's draft into the outbox at once; the answer will be a parcel that edits it."""
-        now = self._now()
-        await self._database.write(lambda tx: parcels.start_draft(tx, turn, parcel, now))
+        now, said = self._now(), sanitized(parcel)
+        await self._database.write(lambda tx: parcels.start_draft(tx, turn, said, now))
 
     async def carried_files(self, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str, datetime], ...]:
         """Files from the folder `pending` that parcels carry, newest first: mark, state, reason and since when."""

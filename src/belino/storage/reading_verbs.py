@@ -10,7 +10,7 @@ from belino.storage import garbage, readings
 from belino.storage.blob_rows import find_blob, insert_blob
 from belino.storage.blob_verbs import TOUCH_EVERY, BlobVerbs
 from belino.storage.database import Tx
-from belino.storage.sanitize import NOT_TEXT, mended
+from belino.storage.sanitize import sanitized
 
 _ALL_PARTS = (1, (1 << 63) - 1)
 
@@ -27,15 +27,8 @@ class ReadingVerbs(BlobVerbs):
 
         False, and nothing is stored, if no ref names the bytes any more: they were deleted in between.
         """
-
-        def work(tx: Tx) -> bool:
-            return readings.keep_reading(tx, sha256, reader, text)
-
-        try:
-            return await self._database.write(work)
-        except NOT_TEXT:
-            text = mended(text)
-            return await self._database.write(work)
+        read = sanitized(text)
+        return await self._database.write(lambda tx: readings.keep_reading(tx, sha256, reader, read))
 
     async def read_before(self, sha256s: Sequence[str]) -> frozenset[str]:
         """Those of these bytes in which some reader has found text."""

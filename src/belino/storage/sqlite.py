@@ -11,9 +11,9 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar, cast
@@ -32,6 +32,7 @@ from belino.domain.outcome import CacheSize
 from belino.storage.database import DiskState, Memo, Work
 from belino.storage.disk import store_error_of
 from belino.storage.migrations import STEPS
+from belino.storage.sqlite_text import SqliteText
 
 BATCH = 500
 WRITER_PAGES, READER_PAGES = 16 * 1024 * 1024, 2_000 * 1024
@@ -56,12 +57,30 @@ BUSY_MS = 1_500
 class SqliteTx:
     """A transaction on one connection."""
 
-    __slots__ = ("_memos", "execute", "many")
+    __slots__ = ("_connection", "_memos", "execute", "many")
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.execute = connection.execute
-        self.many = connection.executemany
+    execute: Callable[..., sqlite3.Cursor]
+    many: Callable[..., sqlite3.Cursor]
+
+    def __init__(self, connection: sqlite3.Connection, text: SqliteText | None = None) -> None:
+        """`text` if the database has escaped text, or the arguments may need it."""
+        self._connection = connection
         self._memos: dict[type[Any], Any] = {}
+        self.bind_directly()
+        if text is not None:
+            self.escape(text)
+
+    def escape(self, text: SqliteText) -> None:
+        """Escape arguments, and unescape what is read."""
+        connection = self._connection
+        connection.text_factory = text.read
+        self.execute = lambda sql, args=(): connection.execute(sql, text.escaped(args))
+        self.many = lambda sql, rows: connection.executemany(sql, map(text.escaped, rows))
+
+    def bind_directly(self) -> None:
+        """Pass arguments to SQLite, and take what it returns, as they are."""
+        self._connection.text_factory = str
+        self.execute, self.many = self._connection.execute, self._connection.executemany
 
     def memo(self, kind: type[M]) -> M:
         found = self._memos.get(kind)
@@ -99,8 +118,11 @@ class _Job(Generic[T]):
 class Writer:
     """The only connection that writes."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, text: SqliteText) -> None:
         self._connection = connection
+        self._text = text
+        self._escapes_first = False
+        """Whether the current transaction is the first to store escaped text."""
         self._tx = SqliteTx(connection)
         self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
         self._room = asyncio.Semaphore(WAITING_WRITES)
@@ -111,6 +133,10 @@ class Writer:
         self._took = 0.0
         self._begun: float | None = None
         self._thread.start()
+
+    def escape_text(self) -> None:
+        """Read and write escaped text, before the first transaction."""
+        self._tx.escape(self._text)
 
     async def write(self, work: Work[T]) -> T:
         """Run work in the next transaction; returns once that is on disk."""
@@ -183,7 +209,8 @@ class Writer:
             failpoint("store.commit.after")
         except Exception as error:  # noqa: BLE001  no error of a job may end the writer
             self._roll_back()
-            if len(batch) == 1 or isinstance(as_store_error(error), StoreBusy | StoreReadOnly):
+            is_alone = len(batch) == 1 and not self._may_escape(error)
+            if is_alone or isinstance(as_store_error(error), StoreBusy | StoreReadOnly):
                 for job in batch:
                     job.error = error
             else:
@@ -195,31 +222,58 @@ class Writer:
         try:
             connection.execute("BEGIN IMMEDIATE")
             for job in batch:
-                self._run_apart(job)
+                job.error = self._run_apart(job)
+                if self._may_escape(job.error):
+                    job.error = self._run_escaped(job)
             failpoint("store.commit.before")
             connection.execute("COMMIT")
+            self._escapes_first = False
             failpoint("store.commit.after")
         except Exception as error:  # noqa: BLE001  a failed commit fails every job of the batch
             self._roll_back()
             for job in batch:
                 job.error = job.error or error
 
-    def _run_apart(self, job: _Job[Any]) -> None:
+    def _run_apart(self, job: _Job[Any], *, escapes_first: bool = False) -> Exception | None:
         connection = self._connection
         connection.execute("SAVEPOINT one")
+        error: Exception | None = None
         try:
+            if escapes_first:
+                self._text.store(connection)
             job.result = job.work(self._tx)
             self._tx.flush()
-        except Exception as error:
+        except Exception as failure:
             self._tx.undo()
             if not connection.in_transaction:
                 raise  # SQLite rolled back the whole transaction (a full disk), with every job
             connection.execute("ROLLBACK TO one")
-            job.error = error
+            error = failure
         connection.execute("RELEASE one")
+        return error
+
+    def _may_escape(self, error: Exception | None) -> bool:
+        """Whether escaped text may help: the driver refused a text, or the work failed to encode one itself."""
+        return isinstance(error, UnicodeEncodeError) and not self._text.in_use
+
+    def _run_escaped(self, job: _Job[Any]) -> Exception | None:
+        """Run a job with escaped text, the first of this database."""
+        # Before the commit: a reader that sees the first escaped text must know of it.
+        self._text.in_use = self._escapes_first = True
+        self._tx.escape(self._text)
+        error = self._run_apart(job, escapes_first=True)
+        if error is not None:
+            self._escape_no_more()
+        return error
+
+    def _escape_no_more(self) -> None:
+        self._text.in_use = self._escapes_first = False
+        self._tx.bind_directly()
 
     def _roll_back(self) -> None:
         self._tx.undo()
+        if self._escapes_first:
+            self._escape_no_more()
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
@@ -243,8 +297,9 @@ class Writer:
 class Readers:
     """A few read-only connections, each used by one thread at a time."""
 
-    def __init__(self, database: Path) -> None:
+    def __init__(self, database: Path, text: SqliteText) -> None:
         self._database = database
+        self._text = text
         self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="belino-reader")
         self._closed = False
@@ -279,12 +334,28 @@ class Readers:
             connection = connect(self._database, read_only=True)
             self._open += 1
         try:
-            connection.execute("BEGIN")
-            return work(SqliteTx(connection))
+            return self._read(connection, work)
         finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
             self._idle.put(connection)
+
+    def _read(self, connection: sqlite3.Connection, work: Work[T]) -> T:
+        if self._text.in_use:
+            return _read_once(connection, work, self._text)
+        with suppress(UnicodeEncodeError):
+            result = _read_once(connection, work)
+            if not self._text.in_use:
+                return result
+        # A text in the arguments was refused, or the first escaped text was stored before this view was taken.
+        return _read_once(connection, work, self._text)
+
+
+def _read_once(connection: sqlite3.Connection, work: Work[T], text: SqliteText | None = None) -> T:
+    try:
+        connection.execute("BEGIN")
+        return work(SqliteTx(connection, text))
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 class SqliteDatabase:
@@ -294,8 +365,9 @@ class SqliteDatabase:
         self.path = path
         self._connection = connection
         self._held = held
-        self._writer = Writer(connection)
-        self._readers = Readers(path)
+        self._text = SqliteText()
+        self._writer = Writer(connection, self._text)
+        self._readers = Readers(path, self._text)
         self._listeners: dict[str, set[asyncio.Queue[str]]] = {}
         self.write = self._writer.write
         self.read = self._readers.read
@@ -306,6 +378,9 @@ class SqliteDatabase:
 
     async def migrate(self) -> None:
         await asyncio.to_thread(migrate, self._connection)
+        self._text.load(self._connection)
+        if self._text.in_use:
+            self._writer.escape_text()
 
     async def notify(self, topic: str, message: str) -> None:
         for queue in self._listeners.get(topic, ()):
@@ -388,13 +463,19 @@ def snapshot(database: Path) -> Iterator[SqliteTx]:
                     connection.backup(copy)
                     copy.row_factory = sqlite3.Row
                     migrate(copy)
-                    yield SqliteTx(copy)
+                    yield _tx_of(copy)
                 return
             migrate(connection)  # refuses a database that a newer belino wrote
             connection.execute("BEGIN")
-            yield SqliteTx(connection)
+            yield _tx_of(connection)
     except sqlite3.Error as error:
         raise as_store_error(error) from error
+
+
+def _tx_of(connection: sqlite3.Connection) -> SqliteTx:
+    text = SqliteText()
+    text.load(connection)
+    return SqliteTx(connection, text if text.in_use else None)
 
 
 def held_pages(database: Path, most: int) -> int:
