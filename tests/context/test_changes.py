@@ -8,16 +8,16 @@ from belino.context.budget import ContextConfig
 from belino.context.changes import meanwhile_blocks
 from belino.domain.message import Author
 from belino.domain.outcome import Standing
-from belino.domain.stored import Happening, Meanwhile, ReadPosition
+from belino.domain.stored import Happening, MissedChanges, ReadPosition
 from belino.domain.tokens import estimate_tokens
 from context.reading import inside, rows
 from context.talk import FENCE, HOSTILE, NOW, picture, said
 
-NOTHING = Meanwhile(arrived=(), total_arrived=0, changed=(), replies_elsewhere=0, now=ReadPosition())
+NOTHING = MissedChanges(arrived=(), total_arrived=0, changed=(), replies_elsewhere=0, now=ReadPosition())
 CONFIG = ContextConfig()
 
 
-def lines(news: Meanwhile, config: ContextConfig = CONFIG) -> list[str]:
+def lines(news: MissedChanges, config: ContextConfig = CONFIG) -> list[str]:
     (block,) = meanwhile_blocks(news, config, fence=FENCE, now=NOW)
     return inside(block.text, "meanwhile", FENCE)
 

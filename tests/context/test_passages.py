@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from belino.context.search import results_json, results_lines, search
-from belino.domain.document import DocumentText, DocumentUnit, Part
-from belino.domain.media import MediaKind, MediaRef
+from belino.domain.media import DocumentText, DocumentUnit, MediaKind, MediaRef, Part
 from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message, Quote
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.search import Found, SearchPage

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
+from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.media.documents import Documents
 from belino.media.sandbox.sandbox import Sandbox
 from belino.media.sniff import sniff

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.domain.errors import MediaError, MediaRefused
-from belino.domain.media import Blob
+from belino.domain.media import Blob, DocumentText, DocumentUnit, Unread
 from belino.media.documents import MAX_CHARS, Documents, pages_without_text
 from belino.media.sandbox.sandbox import Sandbox
 from media.local_files import local_blob, open_local

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belino.domain.document import DocumentUnit, Part
 from belino.domain.graphemes import is_boundary
+from belino.domain.media import DocumentUnit, Part
 from belino.domain.tokens import estimate_tokens
 from belino.domain.units import NoRange
 from belino.media.paging import Page, TextPosition, clean, fill, parse_cursor

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
 from belino.domain.errors import MediaError, MediaNotFound, MediaRefused
-from belino.domain.media import Blob
+from belino.domain.media import Blob, DocumentText, DocumentUnit, Part, Unread
 from belino.domain.units import NoRange
 from belino.media.preview import FilePreview, Loudness, Nothing, Shape, Words, glance, picture, promised
 from belino.media.render import Makers, Renderer

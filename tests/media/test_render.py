@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
 from belino.domain.errors import MediaNotFound, StoreError
-from belino.domain.media import Blob
+from belino.domain.media import Blob, DocumentText, DocumentUnit, Part, Unread
 from belino.domain.message import Deletion
 from belino.domain.outcome import Standing
 from belino.domain.stored import Verdict

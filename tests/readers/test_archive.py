@@ -10,7 +10,7 @@ import zipfile
 
 import pytest
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
+from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.readers import archive
 from belino.readers.parts import CannotRead, ReadOptions
 from belino.testing.files import make_zip

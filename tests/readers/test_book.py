@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
+from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.readers import book
 from belino.readers.parts import CannotRead, ReadOptions
 from belino.testing.files import make_zip

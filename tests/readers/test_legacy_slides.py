@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from belino.domain.document import DocumentText, DocumentUnit
+from belino.domain.media import DocumentText, DocumentUnit
 from belino.readers import legacy_slides
 from belino.readers.parts import CannotRead, ReadOptions
 from readers.office97 import make_slides97, words

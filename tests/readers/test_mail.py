@@ -5,7 +5,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from belino.domain.document import DocumentText
+from belino.domain.media import DocumentText
 from belino.readers import mail
 from belino.readers.parts import HIDDEN_NOTE, ReadOptions
 

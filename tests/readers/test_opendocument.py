@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from belino.domain.document import DocumentText, DocumentUnit
+from belino.domain.media import DocumentText, DocumentUnit
 from belino.readers import opendocument
 from belino.readers.parts import DELETED_NOTE, HIDDEN_NOTE, CannotRead, ReadOptions
 from readers.made import make_opendocument

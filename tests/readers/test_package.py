@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from belino.domain.document import Unread
+from belino.domain.media import Unread
 from belino.readers import package
 from belino.readers.package import ZipArchive
 from belino.readers.parts import CannotRead

@@ -2,7 +2,7 @@
 
 import pytest
 
-from belino.domain.document import DocumentUnit, Unread
+from belino.domain.media import DocumentUnit, Unread
 from belino.readers import parts as module
 from belino.readers.parts import BlockCutter, CannotRead, DocumentBlock, Parts, ReadOptions, hidden, table
 

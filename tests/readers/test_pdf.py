@@ -5,7 +5,7 @@ import tempfile
 
 import pytest
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
+from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.media.image.header import image_size
 from belino.readers import pdf
 from belino.readers.parts import HIDDEN_NOTE, CannotRead, ReadOptions

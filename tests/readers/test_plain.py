@@ -3,7 +3,7 @@
 import io
 import json
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
+from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.readers import plain
 from belino.readers.parts import PART_CHARS, ReadOptions
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from belino.domain.document import DocumentText, Unread
+from belino.domain.media import DocumentText, Unread
 from belino.readers.parts import ReadOptions
 from belino.readers.read import READS, _module, _read, prepare, reads
 from readers.office97 import make_book97, make_slides97, make_word97, words, words_cell

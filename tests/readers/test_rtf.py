@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from belino.domain.document import DocumentText, Unread
+from belino.domain.media import DocumentText, Unread
 from belino.readers import rtf
 from belino.readers.parts import HIDDEN_NOTE, CannotRead, ReadOptions
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from belino.domain.document import DocumentText, DocumentUnit
+from belino.domain.media import DocumentText, DocumentUnit
 from belino.readers import sheets
 from belino.readers.parts import HIDDEN_NOTE, CannotRead, ReadOptions
 from belino.testing.files import make_zip

@@ -2,7 +2,7 @@
 
 import io
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
+from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.readers import slides
 from belino.readers.parts import HIDDEN_NOTE, ReadOptions
 from readers.made import make_slides, shape

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
+from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.readers import word
 from belino.readers.parts import DELETED_NOTE, HIDDEN_NOTE, PART_CHARS, CannotRead, ReadOptions
 from belino.testing.files import make_zip

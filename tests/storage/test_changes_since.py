@@ -10,7 +10,7 @@ from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, Author, ConversationKey, Deletion, Edit, Message, Reaction
 from belino.domain.outcome import Standing, TurnState
 from belino.domain.reply import Parcel, ParcelKind, Receipt
-from belino.domain.stored import ClaimedTurn, Happening, Meanwhile, ReadPosition, TurnEnd, Verdict
+from belino.domain.stored import ClaimedTurn, Happening, MissedChanges, ReadPosition, TurnEnd, Verdict
 from belino.storage.store import Store
 from belino.testing.clock import FakeClock
 
@@ -75,9 +75,9 @@ class Talk:
 
     async def missed(
         self, since: ReadPosition, until: str, *, where: ConversationKey = MAIN, limit: int = 200
-    ) -> Meanwhile:
+    ) -> MissedChanges:
         (anchor,) = await self.store.messages(where.whole_channel, [until])
-        return await self.store.meanwhile(where, since, until=anchor.seq, limit=limit)
+        return await self.store.missed_changes(where, since, until=anchor.seq, limit=limit)
 
     async def told(self, name: str, *, where: ConversationKey = MAIN) -> ReadPosition:
         """A session that has just been told of everything up to this message."""
@@ -89,11 +89,11 @@ def talk(store: Store, clock: FakeClock, say: Say) -> Talk:
     return Talk(store, clock, say)
 
 
-def ids(meanwhile: Meanwhile) -> list[str]:
+def ids(meanwhile: MissedChanges) -> list[str]:
     return [message.id for message in meanwhile.arrived]
 
 
-def changes(meanwhile: Meanwhile) -> list[tuple[str, Happening, str]]:
+def changes(meanwhile: MissedChanges) -> list[tuple[str, Happening, str]]:
     return [(message.id, what, message.text) for message, what in meanwhile.changed]
 
 
@@ -238,5 +238,5 @@ async def test_another_channel_is_never_looked_into(talk: Talk) -> None:
 
 
 async def test_a_place_nobody_knows_has_missed_nothing(store: Store) -> None:
-    missed = await store.meanwhile(MAIN, ReadPosition(), until=5)
+    missed = await store.missed_changes(MAIN, ReadPosition(), until=5)
     assert (missed.arrived, missed.changed, missed.now) == ((), (), ReadPosition(seq=5))

@@ -12,7 +12,7 @@ from belino.domain.media import Blob, MediaRef
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.stored import Tidied, Verdict
-from belino.storage import checksums
+from belino.storage import disk
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
@@ -43,13 +43,13 @@ def flip(path: Path, at: int = 3, *, secretly: bool = False) -> None:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Every file whose bytes were really read to be hashed."""
     seen: list[Path] = []
-    look = checksums._look
+    look = disk._look
 
     def counted(place: Path) -> tuple[str, tuple[int, int, int]] | None:
         seen.append(place)
         return look(place)
 
-    monkeypatch.setattr(checksums, "_look", counted)
+    monkeypatch.setattr(disk, "_look", counted)
     return seen
 
 

@@ -6,8 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from belino.domain.document import DocumentText, DocumentUnit, Part
-from belino.domain.media import Blob, MediaRef
+from belino.domain.media import Blob, DocumentText, DocumentUnit, MediaRef, Part
 from belino.domain.message import ConversationKey, Deletion, Edit, Message, Quote
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.reply import OutgoingFile, Parcel, Receipt

@@ -167,11 +167,11 @@ async def test_a_session_is_told_what_was_said_while_nobody_listened_once_and_no
     gap = [say("3", sent=START + timedelta(minutes=3)), say("2", sent=START + timedelta(minutes=2))]
     await store.take_history(MAIN, [*gap, past(say, "0", 9)])
     first, last = (message.seq for message in await store.messages(MAIN, ["1", "5"]))
-    missed = await store.meanwhile(MAIN, ReadPosition(seq=first), until=last)
+    missed = await store.missed_changes(MAIN, ReadPosition(seq=first), until=last)
     assert [message.id for message in missed.arrived] == ["2", "3"] and missed.total_arrived == 2
     await store.take_in(say("6", sent=START + timedelta(minutes=6)), ANSWER)
     (next_one,) = await store.messages(MAIN, ["6"])
-    assert (await store.meanwhile(MAIN, missed.now, until=next_one.seq)).arrived == ()
+    assert (await store.missed_changes(MAIN, missed.now, until=next_one.seq)).arrived == ()
 
 
 async def test_half_a_surrogate_pair_does_not_stop_the_rest(store: Store, say: Say) -> None:

@@ -217,8 +217,8 @@ async def test_what_is_to_be_said_anew_is_a_text_of_its_own_and_what_it_would_ha
     await claim(store, clock)
     await store.confirm_parcel("a", Receipt(message_id="m", sent=clock.now()), AGENT)
     fence = (await claim(store, clock)).fence
-    assert not await store.say_anew("b", "it is gone", fence=fence - 1)
-    assert await store.say_anew("b", "it is gone", fence=fence)
+    assert not await store.send_as_new("b", "it is gone", fence=fence - 1)
+    assert await store.send_as_new("b", "it is gone", fence=fence)
     again = await claim(store, clock)
     assert (again.parcel.kind, again.parcel.edits, again.doubt) == (ParcelKind.TEXT, None, Doubt.NONE)
     assert [(found.id, found.deleted is None) for found in await store.history(MAIN)] == [("1", True), ("m", False)]

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
 from belino.domain.errors import MediaNotFound
-from belino.domain.media import Likeness, MediaRef, Printed
+from belino.domain.media import DocumentText, DocumentUnit, Likeness, MediaRef, Part, Printed, Unread
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.stored import Verdict

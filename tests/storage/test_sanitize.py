@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from belino.storage.sanitize import sanitized
+from belino.storage.text import sanitized
 
 
 class Colour(StrEnum):

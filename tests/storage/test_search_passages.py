@@ -7,8 +7,7 @@ from hashlib import blake2b
 
 import pytest
 
-from belino.domain.document import DocumentText, DocumentUnit, Part
-from belino.domain.media import MediaRef
+from belino.domain.media import DocumentText, DocumentUnit, MediaRef, Part
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.stored import Verdict

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from belino.storage.text_escape import MARK, escape, unescape
+from belino.storage.text import MARK, escape, unescape
 
 LONG_MARK = f"{MARK}0123"
 ANY_TEXT = st.text(st.one_of(st.characters(exclude_categories=()), st.sampled_from("\0\ud800\udfff\x1a0123-")))

@@ -9,24 +9,24 @@ from belino.context.line_format import fenced, header, message_line
 from belino.context.snapshot import context_message, newest_told, reactions_of, snippet
 from belino.domain.context import ContextMessage
 from belino.domain.media import TextBlock
-from belino.domain.stored import Happening, Meanwhile, StoredMessage
+from belino.domain.stored import Happening, MissedChanges, StoredMessage
 
 REACTED_CHARS = 80
 
 
 def meanwhile_blocks(
-    meanwhile: Meanwhile, config: ContextConfig, *, fence: str, now: datetime
+    missed: MissedChanges, config: ContextConfig, *, fence: str, now: datetime
 ) -> tuple[TextBlock, ...]:
     """A list of the changes, within the budget of a thread; empty if there are none."""
     compact = replace(config, format="compact")  # this list has no JSON form
-    ids = {message.id for message in meanwhile.arrived}
-    news = [(context_message(message, config.message_chars, told=ids), "") for message in meanwhile.arrived]
-    news += [_change(message, happening, config) for message, happening in meanwhile.changed]
-    if not news and not meanwhile.replies_elsewhere:
+    ids = {message.id for message in missed.arrived}
+    news = [(context_message(message, config.message_chars, told=ids), "") for message in missed.arrived]
+    news += [_change(message, happening, config) for message, happening in missed.changed]
+    if not news and not missed.replies_elsewhere:
         return ()
     told = newest_told([message for message, _ in reversed(news)], compact, today=now)
     left_out = len(news) - len(told)
-    lines = [_summary(meanwhile, left_out=left_out)]
+    lines = [_summary(missed, left_out=left_out)]
     if told:
         lines.append(header(now))
         marks = [[mark] if mark else [] for _, mark in news[left_out:]]
@@ -46,12 +46,12 @@ def _change(message: StoredMessage, happening: Happening, config: ContextConfig)
             return replace(told, text=snippet(told.text, REACTED_CHARS), media=(), quote=None, forward=None), mark
 
 
-def _summary(meanwhile: Meanwhile, *, left_out: int) -> str:
-    left_out += meanwhile.total_arrived - len(meanwhile.arrived)
+def _summary(missed: MissedChanges, *, left_out: int) -> str:
+    left_out += missed.total_arrived - len(missed.arrived)
     counts = (
-        (meanwhile.total_arrived, "arrived"),
-        (len(meanwhile.changed), "changed"),
-        (meanwhile.replies_elsewhere, "in other threads, not listed"),
+        (missed.total_arrived, "arrived"),
+        (len(missed.changed), "changed"),
+        (missed.replies_elsewhere, "in other threads, not listed"),
         (left_out, "of these left out, the oldest: channel_context finds them"),
     )
     return f"Since your last turn: {_counted(counts)}."

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from belino.context.json_format import author_json, iso_time, media_json, trust
 from belino.context.line_format import labels, line, short_time
-from belino.domain.document import DocumentUnit
 from belino.domain.errors import ToolError
-from belino.domain.media import MediaRef
+from belino.domain.media import DocumentUnit, MediaRef
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Standing
 from belino.domain.safe_text import clean_name, disarm, one_line

@@ -233,7 +233,7 @@ class Sender:
         """Handle a permanent refusal of this form; text and files may still be sent in another."""
         match error:
             case NothingToEdit():
-                await self._say_anew(claimed, reason)
+                await self._send_as_new(claimed, reason)
             case TogetherRefused() if len(claimed.parcel.files) > 1:
                 await self._take_apart(claimed, reason)
             case _:
@@ -248,10 +248,10 @@ class Sender:
         else:
             await self._end(claimed, ParcelState.UNCERTAIN, f"{reason}; it may have arrived", doubt)
 
-    async def _say_anew(self, claimed: ClaimedParcel, reason: str) -> None:
+    async def _send_as_new(self, claimed: ClaimedParcel, reason: str) -> None:
         """Send a failed edit as a new message; stored first, because a message, unlike an edit, can appear twice."""
         key, fence = claimed.parcel.key, claimed.fence
-        await self._insist(key, lambda: self._outbox.say_anew(key, reason, fence=fence))
+        await self._insist(key, lambda: self._outbox.send_as_new(key, reason, fence=fence))
         await self._note(claimed.parcel, "said anew", reason)
         self._tell(claimed.parcel, ParcelState.READY, reason)
 

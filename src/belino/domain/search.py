@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from belino.domain.document import DocumentUnit
-from belino.domain.media import MediaRef
+from belino.domain.media import DocumentUnit, MediaRef
 from belino.domain.message import Author
 from belino.domain.stored import StoredMessage
 

@@ -120,7 +120,7 @@ class ReadPosition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meanwhile:
+class MissedChanges:
     """What arrived and changed since a session's read position."""
 
     arrived: tuple[StoredMessage, ...]
@@ -248,7 +248,7 @@ class TurnEnd:
     """The refs attached again, which completes a compaction; None if there was none to complete."""
     memory: bytes | None = None
     """None leaves the session's memory unchanged."""
-    anew: bool = False
+    forgot: bool = False
     """The agent's memory was lost, and it started again with this turn."""
     agent: str = ""
     """The kind of agent that answered, whose memory no other kind can use; empty leaves it unchanged."""

@@ -10,9 +10,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
 from belino.domain.errors import MediaRefused
-from belino.domain.media import Blob, OpenBlob, open_files
+from belino.domain.media import Blob, DocumentText, DocumentUnit, OpenBlob, Part, Unread, open_files
 from belino.readers.parts import NOTE_CHARS, NOTES_AT_MOST, TITLE_CHARS, nothing
 from belino.readers.read import reads
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from belino.domain.document import DocumentText, DocumentUnit, Part
 from belino.domain.graphemes import cut_before, is_boundary
+from belino.domain.media import DocumentText, DocumentUnit, Part
 from belino.domain.safe_text import clean_name, disarm
 from belino.domain.units import NoRange
 

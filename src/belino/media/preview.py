@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.domain.errors import MediaError, MediaNotFound
 from belino.domain.graphemes import cut_before
+from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.domain.safe_text import clean_mime, clean_name
 from belino.domain.units import NoRange
 from belino.media.image.header import DRAWN_MIMES

@@ -6,8 +6,7 @@ Tokens are the model's cost, bytes must first be fetched from the platform, seco
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from belino.domain.document import DocumentUnit
-from belino.domain.media import MediaKind
+from belino.domain.media import DocumentUnit, MediaKind
 from belino.domain.outcome import MediaOutcome
 from belino.domain.safe_text import clean_mime
 from belino.domain.stored import RefRecord

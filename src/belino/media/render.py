@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.domain.errors import MediaRefused
-from belino.domain.media import Blob, OpenBlob
+from belino.domain.media import Blob, DocumentText, DocumentUnit, OpenBlob, Unread
 from belino.domain.outcome import CacheSize
 from belino.domain.tokens import estimate_tokens
 from belino.domain.units import NUMBER_MOST

@@ -6,9 +6,9 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from belino.domain.document import DocumentText
 from belino.domain.errors import MediaNotFound, StoreError
 from belino.domain.failpoints import failpoint
+from belino.domain.media import DocumentText
 from belino.storage.reading_verbs import ReadingVerbs
 
 log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class RenditionCache:
             log.warning("the text of %s is not kept: %s", sha256, type(error).__name__)
             return
         if not named:
-            raise MediaNotFound("the bytes it was read from were deleted meanwhile")
+            raise MediaNotFound("the bytes it was read from were deleted in the meantime")
 
     @asynccontextmanager
     async def alone(self, sha256: str, name: str) -> AsyncIterator[None]:

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.domain.errors import MediaError
-from belino.domain.media import Blob, OpenBlob
+from belino.domain.media import Blob, DocumentText, DocumentUnit, OpenBlob, Unread
 from belino.domain.safe_text import one_line
 from belino.domain.tokens import estimate_image_tokens, estimate_tokens
 from belino.domain.units import NUMBER_MOST, clock_time, format_duration, format_size, span

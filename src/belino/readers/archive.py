@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from io import RawIOBase
 from typing import IO, BinaryIO
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
+from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.domain.safe_text import clean_name
 from belino.domain.units import format_size
 from belino.readers import charset

@@ -5,7 +5,7 @@ from typing import BinaryIO
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
+from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.readers import html
 from belino.readers.package import ZipArchive, local, tree
 from belino.readers.parts import HIDDEN_NOTE, CannotRead, Parts, ReadOptions, one_line

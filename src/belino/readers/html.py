@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Self
 
-from belino.domain.document import DocumentText, Unread
+from belino.domain.media import DocumentText, Unread
 from belino.readers import charset
 from belino.readers.parts import CannotRead, ReadOptions, cut_document, hidden, one_line, table
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
+from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.readers import ole
 from belino.readers.ole import number
 from belino.readers.parts import CannotRead, Parts, ReadOptions, one_line

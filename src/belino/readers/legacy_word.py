@@ -9,7 +9,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import BinaryIO
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
+from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.readers import charset, ole
 from belino.readers.ole import number
 from belino.readers.parts import (

@@ -20,7 +20,7 @@ from email.policy import compat32
 from email.utils import collapse_rfc2231_value
 from typing import BinaryIO
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
+from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.domain.safe_text import clean_mime, clean_name
 from belino.domain.units import format_size
 from belino.readers import charset, html

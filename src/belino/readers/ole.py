@@ -5,7 +5,7 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
-from belino.domain.document import Unread
+from belino.domain.media import Unread
 from belino.readers.parts import CannotRead
 
 if TYPE_CHECKING:

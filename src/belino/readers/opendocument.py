@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
+from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.readers.number_format import numeral
 from belino.readers.package import ZipArchive, children, find, local, named, tree, value
 from belino.readers.parts import (

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, BinaryIO
 
-from belino.domain.document import DocumentText, Unread
+from belino.domain.media import DocumentText, Unread
 from belino.readers import charset, html, ole, rtf
 from belino.readers.mail import Attachment, MailMessage, document
 from belino.readers.parts import CannotRead, ReadOptions, one_line

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 from xml.parsers import expat
 
-from belino.domain.document import Unread
+from belino.domain.media import Unread
 from belino.readers.parts import CannotRead, Parts
 
 ENTRIES_AT_MOST = 2_000

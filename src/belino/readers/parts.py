@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal
 
-from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
+from belino.domain.media import DocumentText, DocumentUnit, Part, Unread
 
 TITLE_CHARS = 200
 NOTE_CHARS = 300

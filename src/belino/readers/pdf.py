@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import BinaryIO
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
+from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.readers import pdfium
 from belino.readers.parts import HIDDEN_NOTE, CannotRead, Parts, ReadOptions, hidden, one_line
 from belino.readers.pdf_hidden import Scene, scene_of

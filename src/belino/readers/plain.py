@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 from xml.etree.ElementTree import Element
 
-from belino.domain.document import DocumentText, DocumentUnit
+from belino.domain.media import DocumentText, DocumentUnit
 from belino.readers import charset, html
 from belino.readers.package import local, tree
 from belino.readers.parts import PART_CHARS, CannotRead, Parts, ReadOptions, cut_document, one_line, table

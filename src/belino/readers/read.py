@@ -10,8 +10,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
-from belino.domain.document import DocumentText, Unread
 from belino.domain.errors import MediaRefused
+from belino.domain.media import DocumentText, Unread
 from belino.readers import ole
 from belino.readers.parts import NOTE_CHARS, CannotRead, ReadOptions, nothing
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
+from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.readers import drawing
 from belino.readers.number_format import GENERAL, NumberFormat, format_of, seen
 from belino.readers.package import Package, Relationship, children, find, inside, local, named, value

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
-from belino.domain.document import DocumentText, DocumentUnit, Unread
+from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.readers import drawing
 from belino.readers.package import Package, Relationship, find, local, named, tree, value
 from belino.readers.parts import HIDDEN_NOTE, CannotRead, Parts, ReadOptions, hidden, one_line

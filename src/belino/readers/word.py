@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
-from belino.domain.document import DocumentText, DocumentUnit
+from belino.domain.media import DocumentText, DocumentUnit
 from belino.readers import drawing, html, mail
 from belino.readers.package import Package, Relationship, children, find, local, named, value
 from belino.readers.parts import (

@@ -17,7 +17,7 @@ from belino.storage import (
 from belino.storage.database import TableRow, Tx, Verbs, from_micros, maybe_from_micros
 from belino.storage.encryption import Keys
 from belino.storage.parcels import insert_parcels
-from belino.storage.sanitize import sanitized
+from belino.storage.text import sanitized
 
 _SECRET_BYTES = 32
 _ID_BYTES = 8

@@ -20,7 +20,7 @@ from belino.domain.message import (
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.domain.reply import ParcelState
-from belino.domain.stored import Happening, Meanwhile, ReadPosition, StoredMessage
+from belino.domain.stored import Happening, MissedChanges, ReadPosition, StoredMessage
 from belino.storage.arrivals import ArrivalTally, count_duplicate
 from belino.storage.database import TableRow, Tx, to_micros
 from belino.storage.dialect import by_index
@@ -233,7 +233,7 @@ def _plain(ref: MediaRef) -> dict[str, object]:
     return values | {"locator": dict(ref.locator), "sealed": dict(ref.sealed)}
 
 
-def meanwhile(
+def missed_changes(
     tx: Tx,
     keys: Keys,
     conversation: ConversationKey,
@@ -241,13 +241,13 @@ def meanwhile(
     *,
     until: int,
     limit: int,
-) -> Meanwhile:
+) -> MissedChanges:
     """What arrived in this conversation up to a message, and all changes to earlier messages."""
     place = find_place(tx, conversation)
     if place is None:
-        return Meanwhile(arrived=(), total_arrived=0, changed=(), replies_elsewhere=0, now=ReadPosition(seq=until))
+        return MissedChanges(arrived=(), total_arrived=0, changed=(), replies_elsewhere=0, now=ReadPosition(seq=until))
     arrived = _arrived(tx, place, since.seq, until)
-    return Meanwhile(
+    return MissedChanges(
         arrived=_in_time(by_number(tx, keys, arrived[-limit:])) if arrived else (),
         total_arrived=len(arrived),
         changed=_changed(tx, keys, place, conversation.thread, since, limit),

@@ -18,8 +18,7 @@ from belino.domain.failpoints import failpoint
 from belino.domain.outcome import CacheSize
 from belino.domain.ports import Clock
 from belino.storage.blobs import Aside, BlobState, StoredBytes
-from belino.storage.checksums import Checksums
-from belino.storage.disk import PIECE, FileWriter, make_folder, on_disk, sync_folder
+from belino.storage.disk import PIECE, Checksums, FileWriter, make_folder, on_disk, sync_folder
 
 WRITES = 32
 ASIDE = "aside"

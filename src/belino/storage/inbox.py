@@ -40,7 +40,7 @@ from belino.storage.refs import (
     with_ids,
 )
 from belino.storage.row_ids import SEQ_BITS, Conversation, RowIds, call_channel
-from belino.storage.sanitize import sanitized
+from belino.storage.text import sanitized
 from belino.storage.threads import adopt_replies, find_root
 
 ALBUM_WAIT = timedelta(seconds=10)
@@ -168,7 +168,8 @@ class InboxVerbs(Verbs):
 
     async def note(self, trace: str, *steps: Step) -> None:
         """Store steps for `explain`."""
-        await self._database.write(lambda tx: outcomes.note(tx, trace, steps))
+        said = sanitized(steps)
+        await self._database.write(lambda tx: outcomes.note(tx, trace, said))
 
 
 class When(NamedTuple):

@@ -9,8 +9,8 @@ from belino.domain.outcome import MediaOutcome
 from belino.domain.stored import (
     ChannelSummary,
     ConversationSummary,
-    Meanwhile,
     MediaTally,
+    MissedChanges,
     ReadPosition,
     RefRecord,
     StoredMessage,
@@ -27,7 +27,7 @@ from belino.storage import (
     retention,
     summaries,
 )
-from belino.storage.changes import meanwhile
+from belino.storage.changes import missed_changes
 from belino.storage.database import Verbs, to_micros
 from belino.storage.row_ids import find_channel
 from belino.storage.summaries import tallies
@@ -73,12 +73,12 @@ class LibraryVerbs(Verbs):
         """The newest `limit` undeleted replies under a message (before a seq); None if the channel has neither."""
         return await self._database.read(lambda tx: thread(tx, self._keys, channel, root, before=before, limit=limit))
 
-    async def meanwhile(
+    async def missed_changes(
         self, conversation: ConversationKey, since: ReadPosition, *, until: int, limit: int = 200
-    ) -> Meanwhile:
+    ) -> MissedChanges:
         """What a session has missed since its read position `since`, up to the message of seq `until`."""
         return await self._database.read(
-            lambda tx: meanwhile(tx, self._keys, conversation, since, until=until, limit=limit)
+            lambda tx: missed_changes(tx, self._keys, conversation, since, until=until, limit=limit)
         )
 
     async def spent(self, channel: ConversationKey, message_id: str) -> Usage | None:

@@ -28,7 +28,7 @@ from belino.storage.parcels import (
 )
 from belino.storage.refs import author_of
 from belino.storage.row_ids import KEY_COLUMNS, find_place, key_of
-from belino.storage.sanitize import sanitized
+from belino.storage.text import sanitized
 
 ON_THEIR_WAY = "('ready', 'sending')"
 PASSED_AFTER = 60_000_000
@@ -62,9 +62,9 @@ class OutboxVerbs(BlobVerbs):
         Returns it, or the message that an edit changed; None if none is stored (for notices to unpaired senders).
         `reason` records an anomaly of a parcel that was sent.
         """
-        now = self._now()
+        now, said = self._now(), sanitized(reason)
         return await self._database.write(
-            lambda tx: parcels.confirm_parcel(tx, self._keys, key, receipt, author, now, reason=reason)
+            lambda tx: parcels.confirm_parcel(tx, self._keys, key, receipt, author, now, reason=said)
         )
 
     async def delay_parcel(
@@ -82,36 +82,34 @@ class OutboxVerbs(BlobVerbs):
 
         False, and nothing changes, if it was claimed again since `fence`. `doubt=None` leaves the doubt unchanged.
         """
-        now, at = self._now(), to_micros(ready)
+        now, at, said = self._now(), to_micros(ready), sanitized(reason)
         return await self._database.write(
-            lambda tx: delay_parcel(
-                tx, key, at, reason, now, fence=fence, failed=failed, doubt=doubt, patience=patience
-            )
+            lambda tx: delay_parcel(tx, key, at, said, now, fence=fence, failed=failed, doubt=doubt, patience=patience)
         )
 
-    async def say_anew(self, key: str, reason: str, *, fence: int | None = None) -> bool:
+    async def send_as_new(self, key: str, reason: str, *, fence: int | None = None) -> bool:
         """Turn an edit of a message that is gone into a text, `ready` at once; the message is marked as deleted.
 
         False, and nothing changes, if it was claimed again since `fence`.
         """
-        now = self._now()
-        return await self._database.write(lambda tx: say_anew(tx, key, reason, now, fence=fence))
+        now, said = self._now(), sanitized(reason)
+        return await self._database.write(lambda tx: send_as_new(tx, key, said, now, fence=fence))
 
     async def take_apart(self, key: str, parts: Sequence[Parcel], reason: str, *, fence: int | None = None) -> bool:
         """Replace a parcel by several that are sent one by one: the first of `parts` under this key, `ready` at once.
 
         False, and nothing changes, if it was claimed again since `fence`.
         """
-        now = self._now()
-        return await self._database.write(lambda tx: take_apart(tx, key, parts, reason, now, fence=fence))
+        now, (single, said) = self._now(), sanitized((tuple(parts), reason))
+        return await self._database.write(lambda tx: take_apart(tx, key, single, said, now, fence=fence))
 
     async def keep_waiting(self, conversation: ConversationKey, reason: str) -> tuple[str, ...]:
         """Record why a conversation's parcels are not sent; no attempt is counted.
 
         Returns the keys whose reason changed.
         """
-        now = self._now()
-        return await self._database.write(lambda tx: keep_waiting(tx, conversation, reason, now))
+        now, said = self._now(), sanitized(reason)
+        return await self._database.write(lambda tx: keep_waiting(tx, conversation, said, now))
 
     async def end_parcel(
         self,
@@ -129,9 +127,9 @@ class OutboxVerbs(BlobVerbs):
 
         False, and nothing changes, if it was claimed again since `fence`. `doubt=None` leaves the doubt unchanged.
         """
-        now = self._now()
+        now, (told, said) = self._now(), sanitized((tuple(notices), reason))
         return await self._database.write(
-            lambda tx: end_parcel(tx, key, state, reason, now, fence=fence, doubt=doubt, notices=notices)
+            lambda tx: end_parcel(tx, key, state, said, now, fence=fence, doubt=doubt, notices=told)
         )
 
     async def recover_parcels(self, before: datetime, *, held: str, uncertain: str) -> int:
@@ -247,7 +245,7 @@ def delay_parcel(
     return True
 
 
-def say_anew(tx: Tx, key: str, reason: str, now: int, *, fence: int | None) -> bool:
+def send_as_new(tx: Tx, key: str, reason: str, now: int, *, fence: int | None) -> bool:
     """Send an edit as a new text, because its message is gone. False if another sender has claimed it."""
     row = parcel_row(tx, key)
     _refuse_sent(row)

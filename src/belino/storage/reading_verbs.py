@@ -2,15 +2,14 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from belino.domain.document import DocumentText
 from belino.domain.errors import MediaNotFound
-from belino.domain.media import Blob, Likeness, Printed
+from belino.domain.media import Blob, DocumentText, Likeness, Printed
 from belino.domain.message import ConversationKey
 from belino.storage import garbage, readings
 from belino.storage.blob_rows import find_blob, insert_blob
 from belino.storage.blob_verbs import TOUCH_EVERY, BlobVerbs
 from belino.storage.database import Tx
-from belino.storage.sanitize import sanitized
+from belino.storage.text import sanitized
 
 _ALL_PARTS = (1, (1 << 63) - 1)
 
@@ -65,7 +64,7 @@ class ReadingVerbs(BlobVerbs):
         if not known:
             await self._blobs.delete((blob.sha256,))
         if not named:
-            raise MediaNotFound("the bytes it was made of were deleted meanwhile")
+            raise MediaNotFound("the bytes it was made of were deleted in the meantime")
         return blob
 
     async def keep_print(self, sha256: str, bits: bytes) -> bool:

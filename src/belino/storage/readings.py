@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import orjson
 
-from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
-from belino.domain.media import Blob, Likeness, Printed
+from belino.domain.media import Blob, DocumentText, DocumentUnit, Likeness, Part, Printed, Unread
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.storage.blob_rows import use_blob

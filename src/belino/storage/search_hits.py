@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from belino.domain.document import DocumentUnit
+from belino.domain.media import DocumentUnit
 from belino.domain.search import Coverage, FoundPassage, SearchHit, SearchHits, SearchQuery, ThreadSummary
 from belino.domain.stored import StoredMessage
 from belino.search.excerpt import excerpt

@@ -28,7 +28,7 @@ def end_session_turn(tx: Tx, conversation: int, end: TurnEnd) -> None:
     """Count the turn, and store the memory, what was shown and lost, and the read position."""
     row = _row(tx, conversation)
     before = (_NEW if row is None else _session(row)).found_by(end.agent)
-    if end.anew:
+    if end.forgot:
         before = before.forgotten()
     manifest = _with(before.manifest, end.shown)
     told = end.told or before.told

@@ -72,7 +72,7 @@ def repair(home: Home, *, now: datetime) -> Repaired:
         if not any(table.kept for table in tables):
             raise StoreError(
                 f"nothing in {home.database} could be read; it was left as it is. `belino restore DIR` brings a backup "
-                "back; to start anew, move the file away and use `belino serve --start-empty`"
+                "back; to start again, move the file away and use `belino serve --start-empty`"
             )
         old = _replace(home, scrap, now)
     return Repaired(was_damaged=True, tables=tables, held=held, old=old)

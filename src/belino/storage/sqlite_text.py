@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Mapping
 
 from belino.storage.database import Args
-from belino.storage.text_escape import MARK, escape, unescape
+from belino.storage.text import MARK, escape, unescape
 
 
 class SqliteText:

@@ -7,9 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from belino.context.line_format import fenced
-from belino.domain.document import Unread
 from belino.domain.errors import MediaError, ToolError
-from belino.domain.media import Blob, Block, ImageBlock, MediaRef, TextBlock
+from belino.domain.media import Blob, Block, ImageBlock, MediaRef, TextBlock, Unread
 from belino.domain.safe_text import clean_mime
 from belino.domain.stored import RefRecord
 from belino.domain.tokens import estimate_image_tokens

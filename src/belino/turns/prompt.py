@@ -16,7 +16,7 @@ from belino.domain.media import Block, MediaRef, TextBlock
 from belino.domain.message import ConversationKey, Quote
 from belino.domain.outcome import MediaOutcome, Stage, Step
 from belino.domain.ports import Agent, Clock
-from belino.domain.stored import ClaimedTurn, Meanwhile, ReadPosition, RefRecord, Session, StoredMessage
+from belino.domain.stored import ClaimedTurn, MissedChanges, ReadPosition, RefRecord, Session, StoredMessage
 from belino.domain.tokens import estimate_tokens
 from belino.storage.store import Store
 from belino.turns.attach import AttachedPictures, PictureAttacher
@@ -74,7 +74,7 @@ class PromptBuilder:
         told = session.told if self._remembers else None
         # Both are read before the messages: what arrives in between is listed twice rather than never.
         newest = await self._newest(claimed.conversation) if told is None else 0
-        news = await self._store.meanwhile(
+        news = await self._store.missed_changes(
             claimed.conversation, told or ReadPosition(seq=until, change=ALL_CHANGES), until=until
         )
         messages = await self._messages(claimed)
@@ -172,7 +172,7 @@ class PromptBuilder:
         blocks = context_blocks(context, fence=fence, format=self._config.format, outcomes=outcomes)
         return _Piece(blocks=blocks, outcome="context attached", reason=f"{_tokens(blocks)} tokens: {_told(context)}")
 
-    def _news(self, news: Meanwhile, fence: str) -> "_Piece":
+    def _news(self, news: MissedChanges, fence: str) -> "_Piece":
         blocks = meanwhile_blocks(news, self._config, fence=fence, now=self._clock.now())
         if not blocks:
             return _Piece()
@@ -233,7 +233,7 @@ def _told(context: StructuredContext) -> str:
     return _counted(counts) or "nothing was said before it"
 
 
-def _happened(news: Meanwhile) -> str:
+def _happened(news: MissedChanges) -> str:
     changes = Counter(str(what) for _, what in news.changed)
     said = ((news.total_arrived, "arrived"), *((changes[what], what) for what in sorted(changes)))
     return _counted((*said, (news.replies_elsewhere, "in other threads")))
@@ -252,7 +252,7 @@ def _to_attach(
     messages: Sequence[StoredMessage],
     unclaimed: Sequence[RefRecord],
     context: StructuredContext | None,
-    news: Meanwhile,
+    news: MissedChanges,
 ) -> list[MediaRef]:
     """The media to attach without a tool call: the message's own first, then its thread's, newest first."""
     if wish == "never":

@@ -46,7 +46,7 @@ class TurnProgress:
         self._told: ReadPosition | None = None
         self._took = False
         self._compacted = False
-        self._anew = False
+        self._forgot = False
         self._lost: dict[str, None] = {}
         self._usage = Usage()
         self._unwritten: list[Step] = []
@@ -141,7 +141,7 @@ class TurnProgress:
 
     async def forget(self, why: str) -> None:
         """Reset the agent's state: it remembers nothing, and the turn is run as the conversation's first."""
-        self._anew = True
+        self._forgot = True
         self._found = self._saved = None
         for known in (self._given, self._accepted, self._again, self.shown_now, self.context):
             known.clear()
@@ -166,7 +166,7 @@ class TurnProgress:
             lost=tuple(self._lost) if self._remembers else tuple(entry.artifact_id for entry in shown),
             told=self._told if self._took else None,
             recovered=again if self._recovers and self._took else None,
-            anew=self._anew,
+            forgot=self._forgot,
             memory=self._saved,
             agent=self._agent,
             usage=self._usage,

@@ -9,9 +9,8 @@ from urllib.parse import quote
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from belino.domain.document import DocumentUnit
 from belino.domain.errors import MediaError, MediaNotFound
-from belino.domain.media import Blob, MediaKind
+from belino.domain.media import Blob, DocumentUnit, MediaKind
 from belino.domain.outcome import MediaOutcome
 from belino.domain.stored import RefRecord
 from belino.domain.units import NUMBER_MOST, NoRange

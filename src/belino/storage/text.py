@@ -1,23 +1,56 @@
-"""Sanitize text: replace lone surrogates in what platforms and agents say.
+"""Text that cannot be stored or sent as it is: NUL and lone surrogates, which are valid in a Python string.
 
-A lone surrogate is valid in JSON and in a Python string, but not in UTF-8: a text with one could be stored and never be
-sent or shown.
+An engine escapes them in what it writes and unescapes what it reads, so that every text is read as it was written. Each
+such character, and each mark, becomes the mark and a code. A text that was not escaped may be read as another if it
+contains the mark: an engine that does not escape every text from its first row on needs a mark that no earlier text can
+contain.
+
+In what platforms and agents say, lone surrogates are replaced instead: a text with one could never be sent as UTF-8 or
+shown.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
 from enum import Enum
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, TypeVar, get_type_hints
 
 import orjson
 
+MARK = "\x1a"
+"""What each escape begins with; a longer mark begins with it, too, and does not contain it again."""
+_ITSELF = "-"
 T = TypeVar("T")
-
 _WITHOUT_TEXT = (Enum, int, float, bytes, datetime)
 _getters: dict[type, Callable[[object], object]] = {}
 """How to take the parts of a dataclass that may hold a text."""
+
+
+def escape(text: str, mark: str = MARK) -> str:
+    """The text without NUL and lone surrogates, from which `unescape` makes the same text."""
+    return _refused(mark).sub(lambda found: mark + _code(found[0]), text)
+
+
+def unescape(text: str, mark: str = MARK) -> str:
+    """The text that was escaped."""
+    return _escaped(mark).sub(lambda found: mark if found[1] == _ITSELF else chr(int(found[1], 16)), text)
+
+
+def _code(refused: str) -> str:
+    return f"{ord(refused):04x}" if refused == "\0" or "\ud800" <= refused <= "\udfff" else _ITSELF
+
+
+@lru_cache
+def _refused(mark: str) -> re.Pattern[str]:
+    return re.compile(f"{re.escape(mark)}|[\0\ud800-\udfff]")
+
+
+@lru_cache
+def _escaped(mark: str) -> re.Pattern[str]:
+    return re.compile(f"{re.escape(mark)}({_ITSELF}|[0-9a-f]{{4}})")
 
 
 def sanitized(value: T) -> T:
