@@ -52,6 +52,11 @@ ONLY_IN = {
     "pyvips": DECODING,
     "av": {*DECODING_STREAMS, "testing"},
 }
+MOST_MODULES = {
+    "agents": 18, "aio": 8, "bench": 20, "cassette": 5, "cli": 24, "config": 8, "context": 12, "delivery": 16,
+    "domain": 20, "gateway": 20, "media": 42, "net": 14, "readers": 26, "search": 14, "storage": 54, "testing": 42,
+    "tools": 12, "turns": 10, "web": 28,
+}  # fmt: skip
 OPENS_SOCKETS = {
     "open_connection",
     "create_connection",
@@ -302,6 +307,15 @@ def test_an_adapter_has_only_the_fixed_modules_and_at_most_twelve() -> None:
         names = {path.stem for path in folder.glob("*.py")}
         assert not names - ADAPTER_MODULES, f"{name_of(folder)}: {sorted(names - ADAPTER_MODULES)}"
         assert len(names) <= MOST_ADAPTER_MODULES, f"{name_of(folder)}: {len(names)} modules"
+
+
+def test_a_package_has_not_more_modules_than_a_reader_keeps_in_mind() -> None:
+    """A package that needs more is two packages, or has modules that are one; adapters are counted by platform."""
+    packages = {path.parent.name for path in SRC.glob("*/__init__.py")} - {"adapters"}
+    assert packages == set(MOST_MODULES), "a new package gets a limit of its own"
+    for name, most in MOST_MODULES.items():
+        count = len(list((SRC / name).rglob("*.py")))
+        assert count <= most, f"{name} has {count} modules, and may have {most}"
 
 
 def test_every_agent_has_a_test_and_a_page() -> None:
