@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from belino.domain.errors import MediaNotFound, MediaTooLarge
+from belino.domain.errors import MediaNotFound, MediaRefused, MediaTooLarge
 from belino.storage.blobs import PREFIXES, Blobs, BlobState
 from belino.storage.folder import BlobFolder
 from belino.testing.clock import FakeClock
@@ -62,6 +62,23 @@ async def test_past_the_limit_nothing_is_to_be_seen(blobs: Blobs, size: int) -> 
 async def test_of_a_stream_that_breaks_nothing_is_to_be_seen(blobs: Blobs) -> None:
     with pytest.raises(ConnectionError):
         async with blobs.put(breaking(b"x" * 3_000_000), limit=10_000_000):
+            raise AssertionError("it was stored")
+    assert await names(blobs) == {} and not list(blobs.scratch.iterdir())
+
+
+async def test_bytes_that_are_refused_once_they_are_complete_are_never_to_be_seen(blobs: Blobs) -> None:
+    async def watched() -> AsyncIterator[bytes]:
+        yield b"some "
+        yield b"bytes"
+        came.append("all")
+
+    def refuse() -> None:
+        assert came == ["all"]
+        raise MediaRefused("a web page")
+
+    came: list[str] = []
+    with pytest.raises(MediaRefused):
+        async with blobs.put(watched(), limit=10, complete=refuse):
             raise AssertionError("it was stored")
     assert await names(blobs) == {} and not list(blobs.scratch.iterdir())
 

@@ -50,15 +50,13 @@ class BlobVerbs(Verbs):
 
         A callable `mime` is called once the bytes are complete.
         """
-        kind = "" if callable(mime) else mime
+        kind = ""
 
-        async def typed(find: Callable[[], str]) -> AsyncIterator[bytes]:
+        def find_type() -> None:
             nonlocal kind
-            async for chunk in chunks:
-                yield chunk
-            kind = find()
+            kind = mime() if callable(mime) else mime
 
-        async with self._blobs.put(typed(mime) if callable(mime) else chunks, limit=limit) as stored:
+        async with self._blobs.put(chunks, limit=limit, complete=find_type) as stored:
             sha256, size, now = stored.sha256, stored.size, self._now()
             await self._database.write(lambda tx: blob_rows.insert_blob(tx, sha256, kind, size, now))
             failpoint("blob.row.after")

@@ -4,7 +4,7 @@ An engine implements `Blobs`. It knows no rows: a verb of the store puts the byt
 deletes them after their row, so that a row without bytes is damage, and bytes without a row are a stray.
 """
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -52,8 +52,12 @@ class Blobs(Protocol):
         """A local folder for files in the making: uploads, and what the sandbox writes."""
         ...
 
-    def put(self, chunks: AsyncIterator[bytes], *, limit: int) -> AbstractAsyncContextManager[StoredBytes]:
+    def put(
+        self, chunks: AsyncIterator[bytes], *, limit: int, complete: Callable[[], object] | None = None
+    ) -> AbstractAsyncContextManager[StoredBytes]:
         """Store all the bytes, hashed while they come. MediaTooLarge past `limit`.
+
+        `complete` is called after the last of them and before they are visible; what it raises refuses them.
 
         On entering the block they are durable, and visible under their hash; never a part of them, also after a kill.
         Inside it the name is settling: no `delete` and no `set_aside` of this process takes the bytes, so the block is

@@ -7,7 +7,7 @@ import re
 import secrets
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -51,10 +51,14 @@ class BlobFolder:
         return self._scratch
 
     @asynccontextmanager
-    async def put(self, chunks: AsyncIterator[bytes], *, limit: int) -> AsyncIterator[StoredBytes]:
+    async def put(
+        self, chunks: AsyncIterator[bytes], *, limit: int, complete: Callable[[], object] | None = None
+    ) -> AsyncIterator[StoredBytes]:
         """Write the bytes to a temporary file, sync it, and move it to the path of its hash."""
         partial = await self._receive(chunks, limit=limit)
         try:
+            if complete is not None:
+                complete()
             async with self.adopt(partial.path, partial.sha256):
                 yield StoredBytes(sha256=partial.sha256, size=partial.size)
         finally:
