@@ -1,5 +1,6 @@
 """The tables grow step by step, and never under a program that does not know them."""
 
+import hashlib
 import sqlite3
 from contextlib import closing
 
@@ -14,6 +15,9 @@ from belino.storage.sqlite import migrate
 from belino.storage.store import open_store
 from belino.testing.clock import FakeClock
 from storage.pieces import chunks
+
+RELEASED = {"0.7.0": (12, "5b282249e47c16d167a025e9fe9a4cf92ed379b4d504821fd5fd062275d8a874")}
+"""How many steps a version has, and their hash."""
 
 
 def version(connection: sqlite3.Connection) -> int:
@@ -90,3 +94,9 @@ async def test_uploads_begun_by_an_older_version_are_resumed_and_swept_like_othe
     done = await store.extend_upload("open", 0, chunks(b"1234"))
     assert done.offset == 4
     await store.close()
+
+
+def test_the_steps_of_a_released_version_are_never_changed() -> None:
+    for version, (count, digest) in RELEASED.items():
+        steps = "\0".join(STEPS[:count]).encode()
+        assert hashlib.sha256(steps).hexdigest() == digest, f"a step of version {version} differs: append a new one"

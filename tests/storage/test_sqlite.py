@@ -23,16 +23,6 @@ from belino.testing.clock import FakeClock
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
 
 
-def test_it_offers_every_verb_of_the_port() -> None:
-    def takes_a_store(store: Store) -> None: ...
-
-    def gives_one(store: Store) -> None:
-        takes_a_store(store)  # checked by mypy
-
-    verbs = [name for name in dir(Store) if not name.startswith("_")]
-    assert [verb for verb in verbs if not hasattr(Store, verb)] == []
-
-
 async def test_a_second_gateway_is_refused_and_told_which_process_has_the_folder(
     store: Store, home: Home, clock: FakeClock
 ) -> None:

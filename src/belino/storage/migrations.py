@@ -2,7 +2,7 @@
 
 # messages.id is channel << 40
 # seq: a channel's messages are stored together, in order.
-M001_THE_HOUSE_STANDS = """
+M001_INITIAL = """
 CREATE TABLE channels (
     id INTEGER PRIMARY KEY, platform TEXT NOT NULL, account TEXT NOT NULL, channel TEXT NOT NULL,
     name TEXT NOT NULL, chat_type TEXT NOT NULL, UNIQUE (platform, account, channel)
@@ -105,7 +105,7 @@ CREATE TABLE grants (
 """
 
 # Separate from every other list: being paired in direct messages gives no right in any channel.
-M002_STRANGERS_ARE_PAIRED = """
+M002_PAIRINGS = """
 CREATE TABLE pairings_asked (
     platform TEXT NOT NULL, account TEXT NOT NULL, sender_id TEXT NOT NULL, name TEXT NOT NULL, hash BLOB NOT NULL,
     asked INTEGER NOT NULL, expires INTEGER NOT NULL, tries_left INTEGER NOT NULL,
@@ -119,7 +119,7 @@ CREATE TABLE pairings (
 
 # A message's root is the first message of its thread. Changes are numbered in their channel, so that a session gets
 # each of them once.
-M003_THREADS_AND_WHAT_WAS_TOLD = """
+M003_THREADS_AND_READ_POSITIONS = """
 ALTER TABLE messages ADD COLUMN root TEXT;
 UPDATE messages SET root = coalesce(
     (SELECT v.thread FROM conversations v WHERE v.id = messages.conversation AND v.thread <> ''), reply_to);
@@ -143,7 +143,7 @@ ALTER TABLE sessions ADD COLUMN told_change INTEGER;
 
 # The search index is stored in segments, each of consecutive messages. Messages whose text changed are noted until the
 # segments are updated. Arrivals cost nothing: only changes are noted.
-M004_MESSAGES_ARE_FOUND_BY_WORDS = """
+M004_SEARCH_INDEX = """
 CREATE TABLE search_segments (
     channel INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, version TEXT NOT NULL,
     content BLOB NOT NULL, PRIMARY KEY (channel, first)
@@ -157,26 +157,26 @@ BEGIN INSERT INTO search_stale (message) VALUES (old.id); END;
 """
 
 # The highest row ids of aged messages; never reused, because pages, traces and sessions hold them.
-M005_MESSAGES_AGE = """
+M005_RETENTION = """
 ALTER TABLE channels ADD COLUMN aged_seq INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE channels ADD COLUMN aged_change INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE conversations ADD COLUMN aged_turns INTEGER NOT NULL DEFAULT 0;
 """
 
-M006_WHO_ANSWERED_AT_WHAT_COST = """
+M006_TURN_COSTS = """
 ALTER TABLE sessions ADD COLUMN agent TEXT NOT NULL DEFAULT '';
 ALTER TABLE turns ADD COLUMN cost REAL;
 ALTER TABLE turns ADD COLUMN model TEXT NOT NULL DEFAULT '';
 """
 
 # A parcel's text without its platform's markup: sent again if the markup is refused, and stored as the message.
-M007_PARCELS_SPEAK_PLAINLY = """
+M007_PARCEL_PLAIN_TEXT = """
 ALTER TABLE parcels ADD COLUMN plain TEXT NOT NULL DEFAULT '';
 """
 
 # A parcel records across crashes how often it failed, what may have arrived, and whether a person retried it. A
 # conversation's lease records who sends in it, until when, and until when its platform asked to wait.
-M008_PARCELS_KNOW_THEIR_PAST = """
+M008_PARCEL_HISTORY = """
 ALTER TABLE parcels ADD COLUMN failures INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE parcels ADD COLUMN doubt INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE parcels ADD COLUMN tried INTEGER;
@@ -191,7 +191,7 @@ CREATE TABLE leases (
 
 # Derived from bytes, by their hash. The terms of a reading are stored by term, so that a search holds none of them in
 # memory; `indexed` is the version that made them, empty until the first search, and `edition` that of the text.
-M009_DOCUMENTS_ARE_READ_ONCE = """
+M009_READINGS_AND_RENDITIONS = """
 CREATE INDEX refs_of_bytes ON refs (sha256) WHERE sha256 IS NOT NULL;
 CREATE INDEX refs_with_bytes ON refs (channel, sha256) WHERE sha256 IS NOT NULL;
 CREATE TABLE readings (
@@ -222,7 +222,7 @@ CREATE INDEX likenesses_to_other ON likenesses (other);
 
 # Withdrawn refs: ids that are kept until no client can still use them, with a mark while copies may exist in a
 # session's folder; and bytes that lost a use, to be deleted once they are unused.
-M010_WHAT_IS_DELETED_IS_GONE = """
+M010_DELETIONS = """
 CREATE TABLE refs_gone (
     id TEXT PRIMARY KEY, channel INTEGER NOT NULL, at INTEGER NOT NULL, has_copies INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -231,13 +231,13 @@ CREATE TABLE blobs_forsaken (sha256 TEXT PRIMARY KEY, since INTEGER NOT NULL) ST
 """
 
 # What send_media fetches from a URL has no ref; it counts toward the channel's daily limit.
-M011_ADDRESSES_COST_BYTES = """
+M011_FETCHES_BY_URL = """
 CREATE TABLE fetched_elsewhere (channel INTEGER NOT NULL, at INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT;
 CREATE INDEX fetched_elsewhere_lately ON fetched_elsewhere (channel, at);
 """
 
 # A ref may be fetched again, or be deleted with its message: each fetch counts. Those of the last day are known.
-M012_EVERY_FETCH_COUNTS = """
+M012_ALL_FETCHES = """
 ALTER TABLE fetched_elsewhere RENAME TO fetches;
 DROP INDEX fetched_elsewhere_lately;
 CREATE INDEX fetches_lately ON fetches (channel, at);
@@ -298,18 +298,18 @@ CREATE TABLE text_escape (mark TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 """
 
 STEPS = (
-    M001_THE_HOUSE_STANDS,
-    M002_STRANGERS_ARE_PAIRED,
-    M003_THREADS_AND_WHAT_WAS_TOLD,
-    M004_MESSAGES_ARE_FOUND_BY_WORDS,
-    M005_MESSAGES_AGE,
-    M006_WHO_ANSWERED_AT_WHAT_COST,
-    M007_PARCELS_SPEAK_PLAINLY,
-    M008_PARCELS_KNOW_THEIR_PAST,
-    M009_DOCUMENTS_ARE_READ_ONCE,
-    M010_WHAT_IS_DELETED_IS_GONE,
-    M011_ADDRESSES_COST_BYTES,
-    M012_EVERY_FETCH_COUNTS,
+    M001_INITIAL,
+    M002_PAIRINGS,
+    M003_THREADS_AND_READ_POSITIONS,
+    M004_SEARCH_INDEX,
+    M005_RETENTION,
+    M006_TURN_COSTS,
+    M007_PARCEL_PLAIN_TEXT,
+    M008_PARCEL_HISTORY,
+    M009_READINGS_AND_RENDITIONS,
+    M010_DELETIONS,
+    M011_FETCHES_BY_URL,
+    M012_ALL_FETCHES,
     M013_TURN_INTERRUPTIONS,
     M014_ARRIVAL_COUNTERS,
     M015_UPLOAD_LIMITS,
