@@ -181,12 +181,13 @@ class BlobVerbs(Verbs):
         if size < 0:
             raise UploadError("an upload cannot be smaller than nothing")
         now = self._now()
-        start = partial(uploads.start_upload, name=file_name, mime=mime, size=size, sha256=sha256, now=now)
 
         def work(tx: Tx) -> TableRow | MediaError:
             channel = tx.memo(RowIds).channel(tx, conversation).id
             refusal = uploads.over_limits(tx, channel, size, limits, now) if limits is not None else None
-            return refusal or start(tx, conversation, channel=channel, resumable=resumable)
+            values = {"conversation": str(conversation), "file_name": file_name, "mime": mime, "size": size}
+            values |= {"created": now, "announced": sha256, "channel": channel, "resumable": int(resumable)}
+            return refusal or uploads.insert_upload(tx, values)
 
         row = await self._database.write(work)
         if isinstance(row, MediaError):

@@ -83,9 +83,26 @@ class OutboxVerbs(BlobVerbs):
         False, and nothing changes, if it was claimed again since `fence`. `doubt=None` leaves the doubt unchanged.
         """
         now, at, said = self._now(), to_micros(ready), sanitized(reason)
-        return await self._database.write(
-            lambda tx: delay_parcel(tx, key, at, said, now, fence=fence, failed=failed, doubt=doubt, patience=patience)
-        )
+
+        def work(tx: Tx) -> bool:
+            row = parcel_row(tx, key)
+            _refuse_sent(row)
+            if not _is_ours(tx, row, fence):
+                return False
+            tx.execute(
+                "UPDATE parcels SET state = 'ready', ready = ?, reason = ?, changed = ?, failures = failures + ?, "
+                "doubt = ? WHERE id = ?",
+                (at, said, now, int(failed), row["doubt"] if doubt is None else doubt, row["id"]),
+            )
+            if patience:
+                tx.execute(
+                    "INSERT INTO leases (conversation, owner, fence, until, patience) VALUES (?, '', 0, 0, ?) "
+                    "ON CONFLICT (conversation) DO UPDATE SET patience = excluded.patience",
+                    (row["conversation"], at),
+                )
+            return True
+
+        return await self._database.write(work)
 
     async def send_as_new(self, key: str, reason: str, *, fence: int | None = None) -> bool:
         """Turn an edit of a message that is gone into a text, `ready` at once; the message is marked as deleted.
@@ -212,37 +229,6 @@ def claim_parcel(
     if isinstance(row, int) or at > now:
         return Ready(conversation=conversation, at=from_micros(at))
     return _claimed(tx, settled(tx, row, now), now, owner, open_file)
-
-
-def delay_parcel(
-    tx: Tx,
-    key: str,
-    ready: int,
-    reason: str,
-    now: int,
-    *,
-    fence: int | None,
-    failed: bool,
-    doubt: Doubt | None,
-    patience: bool,
-) -> bool:
-    """Put a parcel back as ready at a later time. False, without a change, if another sender has claimed it."""
-    row = parcel_row(tx, key)
-    _refuse_sent(row)
-    if not _is_ours(tx, row, fence):
-        return False
-    tx.execute(
-        "UPDATE parcels SET state = 'ready', ready = ?, reason = ?, changed = ?, failures = failures + ?, doubt = ? "
-        "WHERE id = ?",
-        (ready, reason, now, int(failed), row["doubt"] if doubt is None else doubt, row["id"]),
-    )
-    if patience:
-        tx.execute(
-            "INSERT INTO leases (conversation, owner, fence, until, patience) VALUES (?, '', 0, 0, ?) "
-            "ON CONFLICT (conversation) DO UPDATE SET patience = excluded.patience",
-            (row["conversation"], ready),
-        )
-    return True
 
 
 def send_as_new(tx: Tx, key: str, reason: str, now: int, *, fence: int | None) -> bool:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import secrets
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from belino.storage import refs
 from belino.storage.blob_rows import insert_blob, use_blob
 from belino.storage.database import Rows, TableRow, Tx, from_micros
 from belino.storage.deletions import forsake
+from belino.storage.dialect import marks
 from belino.storage.disk import PIECE, sync_folder, write_all
 
 NOTE_BYTES = 8 << 20
@@ -72,24 +74,11 @@ def hash_file(path: Path) -> str:
     return digest.hexdigest()
 
 
-def start_upload(
-    tx: Tx,
-    conversation: ConversationKey,
-    *,
-    channel: int,
-    name: str,
-    mime: str,
-    size: int,
-    sha256: str | None,
-    resumable: bool,
-    now: int,
-) -> TableRow:
-    """Record the start of an upload."""
+def insert_upload(tx: Tx, values: Mapping[str, object]) -> TableRow:
+    """Record the start of an upload, under an id of its own."""
     row: TableRow = tx.execute(
-        "INSERT INTO uploads "
-        "(id, conversation, file_name, mime, size, written, created, announced, channel, resumable) "
-        "VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?) RETURNING *",
-        (secrets.token_hex(_ID_BYTES), str(conversation), name, mime, size, now, sha256, channel, int(resumable)),
+        f"INSERT INTO uploads (id, written, {', '.join(values)}) VALUES (?, 0, {marks(values)}) RETURNING *",
+        (secrets.token_hex(_ID_BYTES), *values.values()),
     ).fetchone()
     return row
 
