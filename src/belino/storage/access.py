@@ -5,15 +5,8 @@ from datetime import timedelta
 
 from belino.domain.message import Author, ConversationKey
 from belino.domain.reply import Parcel
-from belino.domain.stored import (
-    Grant,
-    GrantKind,
-    Pairing,
-    Session,
-)
-from belino.storage import (
-    sessions,
-)
+from belino.domain.stored import Grant, GrantKind, Pairing, Session
+from belino.storage import sessions
 from belino.storage.database import TableRow, Tx, Verbs, from_micros, maybe_from_micros
 from belino.storage.encryption import Keys
 from belino.storage.parcels import insert_parcels

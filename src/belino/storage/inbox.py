@@ -9,20 +9,8 @@ from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message, Unsupported
 from belino.domain.outcome import MessageOutcome, Standing, Step
 from belino.domain.ports import Taken
-from belino.domain.stored import (
-    ClaimedTurn,
-    Ready,
-    ScreenedArrival,
-    StoredMessage,
-    TurnEnd,
-    Verdict,
-)
-from belino.storage import (
-    access,
-    outcomes,
-    turns,
-)
-from belino.storage.access import count_denied, move_cursor
+from belino.domain.stored import ClaimedTurn, Ready, ScreenedArrival, StoredMessage, TurnEnd, Verdict
+from belino.storage import access, outcomes, turns
 from belino.storage.arrivals import ArrivalTally, count_duplicate
 from belino.storage.changes import apply_changes, take_change, take_edition
 from belino.storage.database import Tx, Verbs, to_micros
@@ -193,10 +181,10 @@ def take_in(
     tx.memo(ArrivalTally).add(arrival.conversation)
     when = When(now=now, ready=now if judged.ready is None else to_micros(judged.ready), album_wait=album_wait)
     if judged.cursor is not None:
-        move_cursor(tx, arrival.conversation.platform, arrival.conversation.account, judged.cursor)
+        access.move_cursor(tx, arrival.conversation.platform, arrival.conversation.account, judged.cursor)
         failpoint("store.take_in.cursor")
     if verdict.standing is Standing.DENIED:
-        count_denied(tx, arrival.conversation, verdict.reason)
+        access.count_denied(tx, arrival.conversation, verdict.reason)
         return Taken(outcome=MessageOutcome.DENIED, reason=verdict.reason)
     if isinstance(arrival, Message):
         return _take_message(tx, keys, arrival, verdict, when)

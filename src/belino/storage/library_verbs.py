@@ -19,14 +19,7 @@ from belino.domain.stored import (
     ThreadSlice,
 )
 from belino.domain.turn import Usage
-from belino.storage import (
-    deletions,
-    messages,
-    outcomes,
-    refs,
-    retention,
-    summaries,
-)
+from belino.storage import deletions, messages, outcomes, refs, retention, summaries
 from belino.storage.changes import missed_changes
 from belino.storage.database import Verbs, to_micros
 from belino.storage.row_ids import find_channel

@@ -75,11 +75,11 @@ class Store(InboxVerbs, OutboxVerbs, LibraryVerbs, ReadingVerbs, AccessVerbs):
         return {**self._index.cache_sizes(), **self._blobs.cache_sizes(), **self._database.cache_sizes()}
 
     async def search(self, channel: ConversationKey, query: SearchQuery) -> SearchHits:
-        """Rank the channel's messages and document passages for a query."""
+        """One page of the messages that match a query, from an index that includes every stored message."""
         return await self._index.search(channel, query)
 
     async def index_ahead(self) -> int:
-        """Index what arrived since; returns how many messages."""
+        """Index what no search has needed yet. Returns how many channels were behind."""
         return await self._index.index_ahead()
 
     async def close(self) -> None:

@@ -16,15 +16,8 @@ from belino.storage.encryption import Keys
 from belino.storage.messages import by_number
 from belino.storage.outcomes import note
 from belino.storage.parcels import insert_parcels
-from belino.storage.refs import (
-    claim_refs,
-)
-from belino.storage.row_ids import (
-    KEY_COLUMNS,
-    find_channel,
-    find_place,
-    key_of,
-)
+from belino.storage.refs import claim_refs
+from belino.storage.row_ids import KEY_COLUMNS, find_channel, find_place, key_of
 from belino.storage.sessions import end_session_turn
 
 _ENDS = (TurnState.ANSWERED, TurnState.FAILED, TurnState.ABORTED)
