@@ -32,10 +32,7 @@ def run_explain(args: Namespace) -> int:
         return as_json(await explain(store, args.message))
 
     def running(gateway: GatewayClient) -> Any:
-        found = gateway.find("/api/explain", message=args.message)
-        if found is None:
-            raise _no_message(args.message)
-        return found
+        return _found(gateway.find("/api/explain", message=args.message), args.message)
 
     answer = ask(args, running=running, resting=resting)
     if args.json:
@@ -45,9 +42,11 @@ def run_explain(args: Namespace) -> int:
     return OK
 
 
-def _no_message(name: str) -> BelinoError:
-    """The error for an unknown message name."""
-    return BelinoError(f"there is no message {name!r} here; name it by trace, id, or conversation/id")
+def _found(answer: Any, name: str) -> Any:
+    """The gateway's answer about a message; an error if it knows none of this name."""
+    if answer is None:
+        raise BelinoError(f"there is no message {name!r} here; name it by trace, id, or conversation/id")
+    return answer
 
 
 def _show(answer: dict[str, Any]) -> None:
@@ -75,10 +74,7 @@ def run_retry(args: Namespace) -> int:
         return retried_json(await retry_failed(store, message))
 
     def running(gateway: GatewayClient) -> Any:
-        found = gateway.found("POST", "/api/retry", {"message": args.message})
-        if found is None:
-            raise _no_message(args.message)
-        return found
+        return _found(gateway.found("POST", "/api/retry", {"message": args.message}), args.message)
 
     answer = ask(args, running=running, resting=resting)
     if args.json:
