@@ -14,7 +14,7 @@ from belino import storage
 from belino.domain.stored import ReadPosition
 from belino.storage import changes, messages, outcomes, retention
 from belino.storage.database import Tx
-from belino.storage.dialect import by_index, marks, without_hints
+from belino.storage.dialect import marks
 from belino.storage.row_ids import SEQ_BITS, ConversationRow
 from belino.storage.search_hits import ChannelRecords
 from belino.storage.search_passages import ChannelPassages
@@ -64,11 +64,6 @@ def test_a_list_has_an_argument_for_each_value_and_an_empty_one_matches_nothing(
         found = connection.execute(f"SELECT 1 WHERE 2 IN ({marks('ab')})", (1, 2)).fetchall()
         none = connection.execute(f"SELECT 1 WHERE 2 IN ({marks('')})").fetchall()
     assert (found, none) == ([(1,)], [])
-
-
-def test_a_hint_leaves_no_trace_in_the_statement_of_another_engine() -> None:
-    hinted = f"SELECT * FROM changes{by_index('changes_of_message')} WHERE channel = ?"
-    assert without_hints(hinted) == "SELECT * FROM changes WHERE channel = ?"
 
 
 PLACE = ConversationRow(channel=1, conversation=1)

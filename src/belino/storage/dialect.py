@@ -5,10 +5,7 @@ table. Text is compared for equality or, if it is ASCII, for order; NULL is neve
 it to different ends. An engine returns a sum of integers as an integer.
 """
 
-import re
 from collections.abc import Sized
-
-_HINT = re.compile(r" INDEXED BY \w+")
 
 
 def marks(values: Sized) -> str:
@@ -19,8 +16,3 @@ def marks(values: Sized) -> str:
 def by_index(name: str) -> str:
     """A hint, after a table's name, for a statement that SQLite would run without the index that it needs."""
     return f" INDEXED BY {name}"
-
-
-def without_hints(sql: str) -> str:
-    """The statement for an engine that finds its indexes itself."""
-    return _HINT.sub("", sql)

@@ -5,7 +5,7 @@ ever meet one, so nothing is checked until then. The engine then runs the refuse
 stores the mark of the escapes in the same transaction. From then on every text is compared with the mark.
 
 The mark is random, and made for one database: a text that was stored earlier cannot contain it, and a later one that
-does is escaped. So no text is read as another, whoever wrote it.
+does is escaped. So no text is read as another.
 """
 
 import secrets
