@@ -78,7 +78,7 @@ BROAD_EXCEPT_IN = {
     "gateway/sessions.py",
     "delivery/send.py",
     "delivery/typing.py",
-    "media/inspect.py",
+    "media/fetch.py",
     "media/sandbox/parent.py",
     "web/app.py",
     "web/chat.py",

@@ -1,13 +1,14 @@
-"""Fetch a blob for a ref: one at a time, bounded, at most once, always with an outcome; small ones stay in memory."""
+"""Fetch a blob for a ref, at most once: bounded, typed by its content, with an outcome; small ones stay in memory."""
 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
     ExitStack,
+    aclosing,
     asynccontextmanager,
     contextmanager,
 )
@@ -29,13 +30,12 @@ from belino.domain.errors import (
     StoreError,
 )
 from belino.domain.failpoints import failpoint
-from belino.domain.media import Blob, MediaRef, OpenBlob
+from belino.domain.media import Blob, MediaKind, MediaRef, OpenBlob
 from belino.domain.outcome import CacheSize, MediaOutcome
 from belino.domain.ports import Clock
 from belino.domain.stored import RefRecord
 from belino.domain.units import format_size
 from belino.media.daily_limit import DailyLimits, Meter
-from belino.media.inspect import WEB_PAGE, Inspector, judged, opened
 from belino.net.stream import BrokenOff, bounded
 from belino.storage.blob_verbs import BlobVerbs
 from belino.storage.library_verbs import LibraryVerbs
@@ -47,9 +47,12 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 8
 PER_ACCOUNT = 3
+OPEN_SECONDS = 30.0
 STREAM_SECONDS = 600.0
 BEGINNINGS = 3
 """How often a body that cannot be resumed is started, at most."""
+HEAD_BYTES = 64 * 1024
+WEB_PAGE = "the platform sent a web page, perhaps a login, instead of the file"
 
 OpenMedia = Callable[[MediaRef], AbstractAsyncContextManager[AsyncIterator[bytes]]]
 Progress = Callable[[int, int | None], None]
@@ -57,6 +60,11 @@ Progress = Callable[[int, int | None], None]
 
 CACHE_SHARE = 10
 """One file may take at most a tenth of the cache, so that it does not evict all others."""
+
+_PAGES = ("text/html", "application/xhtml+xml")
+_PAGE_NAMES = (".html", ".htm", ".xhtml", ".mht", ".mhtml", ".txt", ".xml", ".svg")
+# A file declared as one of these may be an HTML page.
+_MAY_BE_PAGES = ("text/", "application/octet-stream", "application/xhtml", "application/xml", "message/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +259,7 @@ class Fetcher:
         with ExitStack() as pins:
             for attempt in range(1, BEGINNINGS + 1):
                 try:
-                    judge = Inspector(ref)
+                    judge = _Inspector(ref)
                     async with self.allowances.take(channel, ref.size) as meter, self._slot(ref):
                         blob = await self._stream(ref, meter, judge, turnstile)
                         pins.enter_context(self.pin(blob.sha256))  # it has no users yet, and counting takes a moment
@@ -267,12 +275,12 @@ class Fetcher:
             await self._make_room(blob.size)
         return blob
 
-    async def _stream(self, ref: MediaRef, meter: Meter, judge: Inspector, turnstile: "_Turnstile") -> Blob:
+    async def _stream(self, ref: MediaRef, meter: Meter, judge: "_Inspector", turnstile: "_Turnstile") -> Blob:
         limit = self._config.max_bytes
-        async with opened(self._open_media(ref)) as chunks:
+        async with _opened(self._open_media(ref)) as chunks:
             counted = meter.chunks(chunks)
             within = bounded(counted, limit=limit, deadline_seconds=STREAM_SECONDS, clock=self._clock)
-            seen = judged(within, judge, lambda count: _came(turnstile, count, ref.size))
+            seen = _judged(within, judge, lambda count: _came(turnstile, count, ref.size))
             return await self._blobs.keep(seen, mime=judge.mime, limit=limit)
 
     async def _make_room(self, arrived: int) -> None:
@@ -329,6 +337,91 @@ def _end_of(error: BelinoError) -> tuple[MediaOutcome, str]:
             return MediaOutcome.FAILED, str(error)
         case _:
             return MediaOutcome.FAILED, type(error).__name__
+
+
+class _Inspector:
+    """The type of a ref's file by its first bytes, and whether it is acceptable."""
+
+    def __init__(self, ref: MediaRef) -> None:
+        self._ref = ref
+        self._mime = ref.mime
+        self.lies = ""
+        """Claims about the file that its bytes contradict."""
+
+    def look(self, head: bytes, *, whole: bool) -> None:
+        """MediaRefused for a web page instead of a file; AdapterError for an empty file that should not be."""
+        from belino.media.sniff import sniff  # on the first fetch: it costs 50 ms
+
+        if not head and self._ref.size:
+            raise AdapterError("the platform sent an empty file")
+        found = sniff(head, name=self._ref.file_name, declared=self._ref.mime, whole=whole)
+        if found.mime in _PAGES and not self._may_be_page():
+            raise MediaRefused(WEB_PAGE)
+        self._mime, self.lies = found.mime, found.lies
+
+    def mime(self) -> str:
+        """The type by content; the declared type before any bytes arrived."""
+        return self._mime
+
+    def _may_be_page(self) -> bool:
+        declared = self._ref.mime.strip().lower()
+        named = (self._ref.file_name or "").lower().endswith(_PAGE_NAMES)
+        return self._ref.kind is MediaKind.DOCUMENT and (named or not declared or declared.startswith(_MAY_BE_PAGES))
+
+
+async def _judged(chunks: AsyncIterator[bytes], judge: _Inspector, tell: Callable[[int], None]) -> AsyncIterator[bytes]:
+    """The same bytes; the first are held back until they are inspected."""
+    count = 0
+    head: list[bytes] | None = []
+    async for chunk in chunks:
+        count += len(chunk)
+        tell(count)
+        if head is None:
+            yield chunk
+            continue
+        head.append(chunk)
+        if count >= HEAD_BYTES:
+            first, head = b"".join(head), None
+            judge.look(first[:HEAD_BYTES], whole=False)
+            yield first
+    if head is not None:
+        first = b"".join(head)
+        judge.look(first, whole=True)
+        yield first
+
+
+@asynccontextmanager
+async def _opened(
+    opening: AbstractAsyncContextManager[AsyncIterator[bytes]],
+) -> AsyncIterator[AsyncIterator[bytes]]:
+    """The stream, opened within the time limit."""
+    with _platform_failures():
+        async with asyncio.timeout(OPEN_SECONDS) as timer, opening as chunks:
+            timer.reschedule(None)
+            async with aclosing(_watched(chunks)) as watched:
+                yield watched
+
+
+async def _watched(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """The same chunks; a stream that breaks is the platform's failure, not the reader's."""
+    with _platform_failures():
+        async for chunk in chunks:
+            yield chunk
+
+
+@contextmanager
+def _platform_failures() -> Iterator[None]:
+    """Socket errors become an AdapterError, and so does a plugin's own bug: the item must have its outcome."""
+    try:
+        yield
+    except BelinoError:
+        raise
+    except TimeoutError as error:
+        raise AdapterError("the platform did not answer in time") from error
+    except OSError as error:
+        raise AdapterError(f"the platform broke off ({type(error).__name__})") from error
+    except Exception as error:
+        raise AdapterError(f"the adapter broke ({type(error).__name__})") from error
 
 
 class MediaCache:
