@@ -29,7 +29,7 @@ PLATFORMS = re.compile(r"telegram|discord|slack|whatsapp", re.IGNORECASE)
 CAMEL_PARTS = re.compile(r"[A-Z][a-z0-9]*|[a-z0-9]+")
 
 # A line to the prepared parent, which passes descriptors; and the try at reaching a network from behind the walls.
-SANDBOX = ("media/sandbox/line.py", "media/sandbox/parent.py", "media/sandbox/walls.py")
+SANDBOX = ("media/sandbox/parent.py", "media/sandbox/sandbox.py", "media/sandbox/walls.py")
 # What runs in the sandbox's child; the bench compares, and testing draws pictures and records films of its own.
 DECODING = {
     "media/image/images.py", "media/image/fit.py", "media/image/decode.py", "media/image/pixels.py",

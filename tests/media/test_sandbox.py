@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from belino.domain.errors import MediaError, MediaRefused, StoreError
-from belino.media.sandbox.line import ENVIRONMENT
-from belino.media.sandbox.sandbox import AT_ONCE, WAITING_AT_MOST, Sandbox
+from belino.media.sandbox.sandbox import AT_ONCE, ENVIRONMENT, WAITING_AT_MOST, Sandbox
 from media import sandbox_jobs
 
 pytestmark = pytest.mark.slow

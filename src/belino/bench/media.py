@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from belino.bench import Row
 from belino.bench.sniff import sniff_rows
 from belino.bench.stream import stream_rows
-from belino.media.sandbox.line import ENVIRONMENT
+from belino.media.sandbox.sandbox import ENVIRONMENT
 
 if TYPE_CHECKING:
     from PIL import Image
