@@ -147,4 +147,4 @@ async def test_a_child_that_lies_is_not_believed(answer: dict[str, Any], store: 
 
     ref, blob = await send(store, 1, b"7@0")
     assert await Likenesses(Liar(), store).note(TEAM, ref, blob) == ""
-    assert not await store.has_print(blob.sha256)
+    assert await store.prints(TEAM) == ()

@@ -13,7 +13,7 @@ from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.stored import Verdict
 from belino.storage.database import Tx
-from belino.storage.readings import forget_bytes
+from belino.storage.deletions import forget_bytes
 from belino.storage.store import Store
 from blob_files import all_names, content_of, is_here
 
@@ -173,7 +173,6 @@ async def test_what_was_made_of_bytes_goes_with_the_last_ref_that_names_them(sto
     assert await forget(store, two) == (made.sha256,)
     assert await store.reading(one.sha256, "text") is None
     assert await store.rendition(one.sha256, "thumb") is None
-    assert not await store.has_print(one.sha256)
     left = await store._database.read(
         lambda connection: [
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]

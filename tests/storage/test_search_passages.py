@@ -13,7 +13,7 @@ from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.stored import Verdict
 from belino.storage import search_passages
 from belino.storage.database import Tx
-from belino.storage.readings import forget_bytes
+from belino.storage.deletions import forget_bytes
 from belino.storage.search_hits import ChannelView
 from belino.storage.store import Store
 

@@ -21,7 +21,7 @@ from belino.domain.errors import MediaError, StoreError
 from belino.domain.media import Blob, Likeness
 from belino.domain.message import ConversationKey
 from belino.media.image.images import GREYS_SIDE, Runs
-from belino.storage.reading_verbs import ReadingVerbs
+from belino.storage.readings import ReadingVerbs
 
 log = logging.getLogger(__name__)
 

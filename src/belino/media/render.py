@@ -20,8 +20,8 @@ from belino.media.documents import pages_without_text
 from belino.media.image.header import BLOCK_MIMES, image_size
 from belino.media.paging import whole_price
 from belino.media.price import Facts
-from belino.storage.reading_verbs import ReadingVerbs
-from belino.storage.readings import OF_SEVERAL
+from belino.storage.deletions import OF_SEVERAL
+from belino.storage.readings import ReadingVerbs
 
 if TYPE_CHECKING:
     from belino.media.image.images import Fitted, ImageFacts, Images, Runs

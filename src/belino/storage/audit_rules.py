@@ -8,11 +8,11 @@ import orjson
 from belino.domain.outcome import MediaOutcome, MessageOutcome, TurnState
 from belino.domain.reply import ParcelState
 from belino.storage.arrivals import OWN
+from belino.storage.blob_rows import RENDITION
 from belino.storage.database import Tx
 from belino.storage.dialect import marks
 from belino.storage.messages import OUTCOMES
 from belino.storage.parcels import UNASKED
-from belino.storage.readings import RENDITION
 
 
 def _nothing(_: Tx) -> Iterable[str]:

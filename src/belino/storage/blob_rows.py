@@ -1,9 +1,11 @@
-"""Rows of blobs: what the database lists, with type, size and the time of storing."""
+"""Rows of blobs: what the database lists, with type, size, the time of storing, and owners."""
 
 from collections.abc import Iterable, Sequence
 
 from belino.storage.database import TableRow, Tx
 
+RENDITION = "rendition:"
+"""Prefix of the owner of bytes that can be made again from other bytes."""
 _UNUSED = "kept < ? AND NOT EXISTS (SELECT 1 FROM blob_uses u WHERE u.sha256 = blobs.sha256)"
 
 
@@ -21,6 +23,11 @@ def use_blob(tx: Tx, sha256: str, owner: str) -> None:
     tx.execute(
         "INSERT INTO blob_uses (sha256, owner) VALUES (?, ?) ON CONFLICT (sha256, owner) DO NOTHING", (sha256, owner)
     )
+
+
+def rendition_owner(sha256: str, name: str) -> str:
+    """The owner of a rendition's bytes."""
+    return f"{RENDITION}{sha256}:{name}"
 
 
 def find_blob(tx: Tx, sha256: str) -> TableRow | None:

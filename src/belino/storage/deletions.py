@@ -1,14 +1,17 @@
-"""Deletions: withdrawn media refs, until their bytes and copies are deleted."""
+"""Deletions: withdrawn media refs, until their bytes, what was derived from them, and copies are deleted."""
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import datetime
 
 from belino.domain.message import ConversationKey
+from belino.domain.outcome import MediaOutcome
 from belino.domain.stored import GoneCopies
+from belino.storage.blob_rows import rendition_owner
 from belino.storage.database import Tx, from_micros
-from belino.storage.readings import forget_bytes
 from belino.storage.row_ids import KEY_COLUMNS, find_channel, key_of
 
+OF_SEVERAL = "album-"
+"""Prefix of the name of a rendition that was made from several files; it is deleted with the first of them."""
 GRACE = 30_000_000
 """Microseconds for which a running turn may still read bytes that their sender deleted."""
 
@@ -40,6 +43,45 @@ def forsake(tx: Tx, sha256s: Iterable[str], now: int) -> None:
     let_go = tuple(sha256s)
     made = forget_bytes(tx, let_go)
     note_deletion(tx, dict.fromkeys((*let_go, *made)), now)
+
+
+def forget_bytes(tx: Tx, sha256s: Iterable[str]) -> tuple[str, ...]:
+    """Delete what was derived from these bytes, unless a ref still names them.
+
+    To be called wherever a ref drops its bytes, or bytes are deleted. Returns the blobs of renditions that are now
+    unused.
+    """
+    let_go: dict[str, None] = {}
+    for sha256 in sha256s:
+        if is_named(tx, sha256):
+            continue
+        for row in tx.execute("SELECT id FROM readings WHERE sha256 = ?", (sha256,)).fetchall():
+            tx.execute("DELETE FROM reading_words WHERE reading = ?", (row["id"],))
+            tx.execute("DELETE FROM reading_parts WHERE reading = ?", (row["id"],))
+        tx.execute("DELETE FROM readings WHERE sha256 = ?", (sha256,))
+        tx.execute("DELETE FROM prints WHERE sha256 = ?", (sha256,))
+        tx.execute("DELETE FROM likenesses WHERE sha256 = ?1 OR other = ?1", (sha256,))
+        let_go |= dict.fromkeys(_forget_renditions(tx, sha256))
+    unused = "SELECT NOT EXISTS (SELECT 1 FROM blob_uses WHERE sha256 = ?)"
+    return tuple(blob for blob in let_go if tx.execute(unused, (blob,)).fetchone()[0])
+
+
+def _forget_renditions(tx: Tx, sha256: str) -> list[str]:
+    """Delete the renditions of these bytes, alone or with others; returns their blobs."""
+    gone = tx.execute("DELETE FROM renditions WHERE sha256 = ? RETURNING *", (sha256,)).fetchall()
+    for row in [row for row in gone if row["name"].startswith(OF_SEVERAL)]:
+        query = "DELETE FROM renditions WHERE blob = ? AND name = ? RETURNING *"
+        gone += tx.execute(query, (row["blob"], row["name"])).fetchall()
+    for row in gone:
+        owner = rendition_owner(row["sha256"], row["name"])
+        tx.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["blob"], owner))
+    return [row["blob"] for row in gone]
+
+
+def is_named(tx: Tx, sha256: str) -> bool:
+    """Whether a ref that has not expired names these bytes; they need not be stored."""
+    query = "SELECT 1 FROM refs WHERE sha256 = ? AND outcome <> ? LIMIT 1"
+    return tx.execute(query, (sha256, MediaOutcome.EXPIRED)).fetchone() is not None
 
 
 def forsaken(tx: Tx, after: str, limit: int) -> tuple[str, ...]:

@@ -11,12 +11,12 @@ from pathlib import Path
 from belino.domain.outcome import MediaOutcome
 from belino.domain.stored import Strays, Tidied
 from belino.storage import blob_rows, deletions, uploads
+from belino.storage.blob_rows import RENDITION
 from belino.storage.blobs import PREFIXES, Blobs
 from belino.storage.database import Database, TableRow, Tx, to_micros
 from belino.storage.deletions import forsake, note_deletion
 from belino.storage.dialect import marks
 from belino.storage.disk import on_disk
-from belino.storage.readings import RENDITION
 
 FRESH = timedelta(hours=1)
 """A blob younger than this may be waiting for its first use, and a temporary file may still be written to."""

@@ -1,25 +1,99 @@
-"""Readings, renditions and image prints: stored by the hash of their source, deleted with its last ref."""
+"""Readings, renditions and image prints, by the hash of the blob they were derived from: verbs and rows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 import orjson
 
+from belino.domain.errors import MediaNotFound
 from belino.domain.media import Blob, DocumentText, DocumentUnit, Likeness, Part, Printed, Unread
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
-from belino.storage.blob_rows import use_blob
+from belino.storage.blob_rows import find_blob, insert_blob, rendition_owner, use_blob
+from belino.storage.blob_verbs import BlobVerbs
 from belino.storage.database import TableRow, Tx
+from belino.storage.deletions import is_named
 from belino.storage.dialect import marks
 from belino.storage.row_ids import find_channel
+from belino.storage.text import sanitized
 
-RENDITION = "rendition:"
-"""Prefix of the owner of bytes that can be made again from other bytes."""
-OF_SEVERAL = "album-"
-"""Prefix of the name of a rendition that was made from several files; it is stored under each of them."""
+_ALL_PARTS = (1, (1 << 63) - 1)
 _INSERT_LIKENESS = """
 INSERT INTO likenesses (sha256, other, likeness) VALUES (?, ?, ?)
 ON CONFLICT (sha256, other) DO UPDATE SET likeness = excluded.likeness
 """
+
+
+class ReadingVerbs(BlobVerbs):
+    """What was derived from blobs."""
+
+    async def reading(self, sha256: str, reader: str, *, parts: tuple[int, int] | None = None) -> DocumentText | None:
+        """The text a reader has found in these bytes so far; only the parts from … to, if they are given."""
+        return await self._database.read(lambda tx: find_reading(tx, sha256, reader, parts or _ALL_PARTS))
+
+    async def keep_reading(self, sha256: str, reader: str, text: DocumentText) -> bool:
+        """Store a reading, with the parts that were read before.
+
+        False, and nothing is stored, if no ref names the bytes any more: they were deleted in between.
+        """
+        read = sanitized(text)
+        return await self._database.write(lambda tx: keep_reading(tx, sha256, reader, read))
+
+    async def read_before(self, sha256s: Sequence[str]) -> frozenset[str]:
+        """Those of these bytes in which some reader has found text."""
+        return await self._database.read(lambda tx: read_before(tx, sha256s))
+
+    async def rendition(self, sha256: str, name: str) -> Blob | None:
+        """The rendition of these bytes with this name, if it is still stored."""
+        row = await self._database.read(lambda tx: find_rendition(tx, sha256, name))
+        blob = None if row is None else await self._proven(row)
+        if blob is not None:
+            await self.touch(blob.sha256)
+        return blob
+
+    async def keep_rendition(self, sha256: str, name: str, data: bytes, mime: str, *, also: Sequence[str] = ()) -> Blob:
+        """Store a rendition of bytes, replacing an older one; it may be evicted at any time.
+
+        `also`: other bytes it was made from, under a name that tells which; it is deleted with the first of them.
+        MediaNotFound if no ref names some of the bytes any more: they were deleted in between.
+        """
+        async with self._blobs.put(_once(data), limit=len(data)) as stored:
+            blob, now = Blob(sha256=stored.sha256, mime=mime, size=stored.size), self._now()
+
+            def work(tx: Tx) -> tuple[bool, bool]:
+                sources = dict.fromkeys((sha256, *also))
+                named = all(is_named(tx, source) for source in sources)
+                if named:
+                    insert_blob(tx, blob.sha256, mime, blob.size, now, declared=True)
+                    for source in sources:
+                        keep_rendition(tx, source, name, blob)
+                return named, find_blob(tx, blob.sha256) is not None
+
+            named, known = await self._database.write(work)
+        if not known:
+            await self._blobs.delete((blob.sha256,))
+        if not named:
+            raise MediaNotFound("the bytes it was made of were deleted in the meantime")
+        return blob
+
+    async def keep_print(self, sha256: str, bits: bytes) -> bool:
+        """Store the image print of a picture; False, and nothing is stored, if no ref names the bytes any more."""
+        return await self._database.write(lambda tx: keep_print(tx, sha256, bits))
+
+    async def prints(self, channel: ConversationKey, *, limit: int = 2_000) -> tuple[Printed, ...]:
+        """The channel's pictures with image prints, oldest first; only the newest if there are too many."""
+        return await self._database.read(lambda tx: prints(tx, channel, limit))
+
+    async def keep_likenesses(self, sha256: str, likenesses: Mapping[str, Likeness]) -> None:
+        """Store how a picture relates to others, by their hashes; those that no ref names any more are skipped."""
+        await self._database.write(lambda tx: keep_likenesses(tx, sha256, likenesses))
+
+    async def likenesses(self, channel: ConversationKey, refs: Sequence[str]) -> Mapping[str, tuple[str, Likeness]]:
+        """For those of these refs that repeat an earlier picture of the channel: its ref, and the relation."""
+        return await self._database.read(lambda tx: likenesses(tx, channel, refs))
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
 
 
 def find_reading(tx: Tx, sha256: str, reader: str, parts: tuple[int, int]) -> DocumentText | None:
@@ -94,7 +168,7 @@ def find_rendition(tx: Tx, sha256: str, name: str) -> TableRow | None:
 
 def keep_rendition(tx: Tx, sha256: str, name: str, blob: Blob) -> None:
     """Record a rendition whose bytes are stored as a blob."""
-    owner = owner_of(sha256, name)
+    owner = rendition_owner(sha256, name)
     tx.execute(
         "INSERT INTO renditions (sha256, name, blob, mime) VALUES (?, ?, ?, ?) "
         "ON CONFLICT (sha256, name) DO UPDATE SET blob = excluded.blob, mime = excluded.mime",
@@ -102,11 +176,6 @@ def keep_rendition(tx: Tx, sha256: str, name: str, blob: Blob) -> None:
     )
     tx.execute("DELETE FROM blob_uses WHERE owner = ? AND sha256 <> ?", (owner, blob.sha256))
     use_blob(tx, blob.sha256, owner)
-
-
-def owner_of(sha256: str, name: str) -> str:
-    """The owner of a rendition's bytes."""
-    return f"{RENDITION}{sha256}:{name}"
 
 
 def keep_print(tx: Tx, sha256: str, bits: bytes) -> bool:
@@ -155,42 +224,3 @@ def likenesses(tx: Tx, channel: ConversationKey, refs: Sequence[str]) -> Mapping
     for row in rows:
         found.setdefault(row["id"], (row["other"], Likeness(row["likeness"])))
     return found
-
-
-def is_named(tx: Tx, sha256: str) -> bool:
-    """Whether a ref that has not expired names these bytes; they need not be stored."""
-    query = "SELECT 1 FROM refs WHERE sha256 = ? AND outcome <> ? LIMIT 1"
-    return tx.execute(query, (sha256, MediaOutcome.EXPIRED)).fetchone() is not None
-
-
-def _forget_renditions(tx: Tx, sha256: str) -> list[str]:
-    """Delete the renditions of these bytes, alone or with others; returns their blobs."""
-    gone = tx.execute("DELETE FROM renditions WHERE sha256 = ? RETURNING *", (sha256,)).fetchall()
-    for row in [row for row in gone if row["name"].startswith(OF_SEVERAL)]:
-        query = "DELETE FROM renditions WHERE blob = ? AND name = ? RETURNING *"
-        gone += tx.execute(query, (row["blob"], row["name"])).fetchall()
-    for row in gone:
-        owner = owner_of(row["sha256"], row["name"])
-        tx.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["blob"], owner))
-    return [row["blob"] for row in gone]
-
-
-def forget_bytes(tx: Tx, sha256s: Iterable[str]) -> tuple[str, ...]:
-    """Delete what was derived from these bytes, unless a ref still names them.
-
-    To be called wherever a ref drops its bytes, or bytes are deleted. Returns the blobs of renditions that are now
-    unused.
-    """
-    let_go: dict[str, None] = {}
-    for sha256 in sha256s:
-        if is_named(tx, sha256):
-            continue
-        for row in tx.execute("SELECT id FROM readings WHERE sha256 = ?", (sha256,)).fetchall():
-            tx.execute("DELETE FROM reading_words WHERE reading = ?", (row["id"],))
-            tx.execute("DELETE FROM reading_parts WHERE reading = ?", (row["id"],))
-        tx.execute("DELETE FROM readings WHERE sha256 = ?", (sha256,))
-        tx.execute("DELETE FROM prints WHERE sha256 = ?", (sha256,))
-        tx.execute("DELETE FROM likenesses WHERE sha256 = ?1 OR other = ?1", (sha256,))
-        let_go |= dict.fromkeys(_forget_renditions(tx, sha256))
-    unused = "SELECT NOT EXISTS (SELECT 1 FROM blob_uses WHERE sha256 = ?)"
-    return tuple(blob for blob in let_go if tx.execute(unused, (blob,)).fetchone()[0])

@@ -24,7 +24,7 @@ from belino.storage.home import Home
 from belino.storage.inbox import InboxVerbs
 from belino.storage.library_verbs import LibraryVerbs
 from belino.storage.outbox import OutboxVerbs
-from belino.storage.reading_verbs import ReadingVerbs
+from belino.storage.readings import ReadingVerbs
 from belino.storage.search_rows import SearchIndex
 from belino.storage.sqlite_opening import open_sqlite
 from belino.storage.sqlite_repair import repair
