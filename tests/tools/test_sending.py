@@ -72,6 +72,7 @@ class Post:
     town: Town
     web: Web = field(default_factory=Web)
     given: list[Offer] = field(default_factory=list)
+    outlets: list[Outlet] = field(default_factory=list)
     limits: Limits = LIMITS
     max_bytes: int = 100_000
 
@@ -113,7 +114,12 @@ class Post:
             sees_images=True,
             image_block_bytes=1_000_000,
         )
-        return make_toolbox(context, outlet)
+
+        def make_outlet() -> Outlet:
+            self.outlets.append(outlet)
+            return outlet
+
+        return make_toolbox(context, make_outlet)
 
     async def send(self, **arguments: object) -> str:
         (block,) = await self.toolbox().call("send_media", arguments)
@@ -142,6 +148,16 @@ async def test_a_file_of_the_folders_is_found_by_any_of_its_paths(post: Post, na
     assert (offer.name, offer.mime, offer.size, offer.caption) == ("a.txt", "text/plain", 7, "look")
     assert offer.pending
     assert told == "a.txt: text/plain, 7B. It goes out as a document."
+
+
+async def test_what_sending_needs_is_made_once_something_is_sent(post: Post) -> None:
+    post.put("outgoing/a.txt")
+    toolbox = post.toolbox()
+    assert "send_media" in {spec.name for spec in toolbox.specs}
+    await toolbox.call("list_media", {})
+    assert post.outlets == []
+    await toolbox.call("send_media", {"path": "a.txt"})
+    assert len(post.outlets) == 1
 
 
 async def test_a_file_it_was_given_or_wrote_itself_goes_out_and_stays(post: Post) -> None:

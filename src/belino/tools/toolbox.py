@@ -35,11 +35,11 @@ SPECS: tuple[ToolSpec, ...] = (*(spec for spec, _ in _TOOLS), SEND_MEDIA)
 Tool = Callable[[Mapping[str, object]], Awaitable[tuple[Block, ...]]]
 
 
-def make_toolbox(context: ToolContext, outlet: Outlet | None = None) -> Toolbox:
-    """The tools of one conversation's channel; without an `outlet` nothing can be sent."""
+def make_toolbox(context: ToolContext, make_outlet: Callable[[], Outlet] | None = None) -> Toolbox:
+    """The tools of one conversation's channel; `make_outlet` is called to send, and without it nothing can be sent."""
     tools: dict[str, tuple[ToolSpec, Tool]] = {spec.name: (spec, partial(tool, context)) for spec, tool in _TOOLS}
-    if outlet is not None:
-        tools[SEND_MEDIA.name] = (SEND_MEDIA, partial(send_media, context, outlet))
+    if make_outlet is not None:
+        tools[SEND_MEDIA.name] = (SEND_MEDIA, lambda given: send_media(context, make_outlet(), given))
     return ScopedToolbox(tools=tools, clock=context.clock, notes=context.notes)
 
 

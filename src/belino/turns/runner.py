@@ -388,7 +388,7 @@ class TurnRunner:
             answers=progress.answers if progress else (),
         )
         offers = progress.offers if progress else None
-        return make_toolbox(context, self._replies.outlet(conversation, offers) if shown is None else None)
+        return make_toolbox(context, partial(self._replies.outlet, conversation, offers) if shown is None else None)
 
     async def _failed(self, claimed: ClaimedTurn, progress: TurnProgress, reason: str) -> TurnEnd:
         return await progress.end(TurnState.FAILED, reason, self._apology(claimed, reason))
