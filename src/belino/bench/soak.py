@@ -328,12 +328,21 @@ class WebCrowd:
 
 
 class _Talkers:
-    """People of one platform who speak in turn."""
+    """People who write to a bot of one platform directly, in turn."""
 
-    def __init__(self, people: list[Any]) -> None:
-        self._people = people
+    def __init__(self, server: TelegramServer | DiscordServer | SlackServer) -> None:
+        self._server = server
+        self._people: list[Any] = [server.user(f"person{number}") for number in range(PEOPLE)]
         self._numbers = count()
         self._last: Any = None
+
+    async def say(self, gateway: GatewayProcess, text: str, picture: bytes | None) -> None:
+        who = self._next()
+        files = [] if picture is None else [FakeUpload(content=picture, name="p.png")]
+        self._last = self._server.say(who, who, text, files=files)
+
+    def edit(self) -> None:
+        self._server.edit(self._last, "said otherwise")
 
     def _next(self) -> Any:
         return self._people[next(self._numbers) % len(self._people)]
@@ -349,11 +358,7 @@ class _Talkers:
 
 
 class TelegramCrowd(_Talkers):
-    """People who write to a Telegram bot directly."""
-
-    def __init__(self, server: TelegramServer) -> None:
-        super().__init__([server.user(f"Person {number}") for number in range(PEOPLE)])
-        self._server = server
+    """People who write to a Telegram bot."""
 
     async def say(self, gateway: GatewayProcess, text: str, picture: bytes | None) -> None:
         who = self._next()
@@ -362,28 +367,17 @@ class TelegramCrowd(_Talkers):
         else:
             self._server.say(who, who, caption=text, document=FakeUpload(content=picture, name="p.png"))
 
-    def edit(self) -> None:
-        self._server.edit(self._last, "said otherwise")
-
     def fail(self) -> None:
         self._server.fail("sendMessage", CannedAnswer(status=429, parameters={"retry_after": 1}))
         self._server.fail("getUpdates", Reset())
 
 
 class DiscordCrowd(_Talkers):
-    """People who write to a Discord bot directly."""
+    """People who write to a Discord bot, and share a guild with it."""
 
     def __init__(self, server: DiscordServer) -> None:
-        super().__init__([server.user(f"person{number}") for number in range(PEOPLE)])
+        super().__init__(server)
         server.guild("Everybody", *self._people)
-        self._server = server
-
-    async def say(self, gateway: GatewayProcess, text: str, picture: bytes | None) -> None:
-        who = self._next()
-        self._last = self._server.say(who, who, text, files=_files(picture))
-
-    def edit(self) -> None:
-        self._server.edit(self._last, "said otherwise")
 
     def fail(self) -> None:
         self._server.fail("POST /channels/{}/messages", slow_down(0.5))
@@ -391,22 +385,7 @@ class DiscordCrowd(_Talkers):
 
 
 class SlackCrowd(_Talkers):
-    """People who write to a Slack app directly."""
-
-    def __init__(self, server: SlackServer) -> None:
-        super().__init__([server.user(f"Person {number}") for number in range(PEOPLE)])
-        self._server = server
-
-    async def say(self, gateway: GatewayProcess, text: str, picture: bytes | None) -> None:
-        who = self._next()
-        self._last = self._server.say(who, who, text, files=_files(picture))
-
-    def edit(self) -> None:
-        self._server.edit(self._last, "said otherwise")
+    """People who write to a Slack app."""
 
     def fail(self) -> None:
         self._server.fail("chat.postMessage", Reset(done=True))
-
-
-def _files(picture: bytes | None) -> list[FakeUpload]:
-    return [] if picture is None else [FakeUpload(content=picture, name="p.png")]
