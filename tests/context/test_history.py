@@ -13,7 +13,7 @@ from belino.context.history import REPLIES_MOST, History, Marks
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.stored import StoredMessage, Verdict
-from belino.net.pace import PaceConfig
+from belino.net.rest import PaceConfig
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.testing import FakeClock, FakeContext, MemoryAdapter

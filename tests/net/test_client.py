@@ -5,7 +5,8 @@ import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 from aiohttp import ClientWebSocketResponse, web
@@ -19,7 +20,7 @@ from belino.domain.errors import (
     Unauthorized,
     Unreached,
 )
-from belino.net.client import DEFAULT_RETRY_AFTER, Client, error_for
+from belino.net.client import DEFAULT_RETRY_AFTER, LONGEST_WAIT, Client, error_for, retry_after
 from belino.net.guard import Guard
 from belino.testing.chaos import ChaosRequest, chaos
 from belino.testing.platform_server import Loopback
@@ -269,3 +270,34 @@ async def test_a_web_socket_that_answers_no_ping_has_ended(client: Client, serve
     async with asyncio.timeout(60), client.socket(url, heartbeat=0.05) as opened:
         assert isinstance(opened, ClientWebSocketResponse)
         assert isinstance((await opened.receive()).data, TimeoutError)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7.0),
+        (" 0.5 ", 0.5),
+        ("-3", 0.0),
+        ("Sun, 15 Nov 2026 12:00:30 GMT", 30.0),
+        ("Sun, 15 Nov 2026 11:00:00 GMT", 0.0),
+        ("99999999", LONGEST_WAIT),
+        ("soon", None),
+        ("", None),
+        ("nan", None),
+        ("inf", None),
+    ],
+)
+def test_retry_after_is_read_as_seconds_or_as_a_date(value: str, seconds: float | None) -> None:
+    assert retry_after({"retry-AFTER": value}, now=NOW) == seconds
+
+
+@pytest.mark.parametrize("ahead", [-3600, 0, 90, 86_400])
+def test_a_date_to_wait_for_is_a_date_of_the_platforms_clock(ahead: int) -> None:
+    theirs = NOW + timedelta(seconds=ahead)
+    dates = {"Date": theirs, "Retry-After": theirs + timedelta(seconds=30)}
+    headers = {name: format_datetime(date, usegmt=True) for name, date in dates.items()}
+    assert retry_after(headers, now=NOW) == 30
+
+
+def test_a_missing_header_asks_for_nothing() -> None:
+    assert retry_after({"Date": "7"}, now=NOW) is None

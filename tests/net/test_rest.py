@@ -1,4 +1,4 @@
-"""What adapters share: URLs of the configuration, rate limits, files by short-lived links, findings of the doctor."""
+"""What adapters share: URL checks, a pace for each account, rate limits, files by short-lived links, findings."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -11,7 +11,16 @@ from belino.domain.errors import AdapterError, ConfigError, MediaExpired, RateLi
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Arrival
 from belino.domain.ports import Accept, HttpAnswer, Taken
-from belino.net.rest import HookInbox, LinkedFile, RateLimits, check_base_url, clock_findings, token_finding
+from belino.net.rest import (
+    QUEUE_SECONDS,
+    HookInbox,
+    LinkedFile,
+    Pace,
+    RateLimits,
+    check_base_url,
+    clock_findings,
+    token_finding,
+)
 from belino.testing import FakeClock
 
 NOW = FakeClock().now()
@@ -160,3 +169,113 @@ def test_the_doctor_compares_clocks_where_the_platform_tells_its_own() -> None:
     (good,) = clock_findings("bot", "Theirs", theirs=NOW + timedelta(seconds=59), ours=NOW)
     (late,) = clock_findings("bot", "Theirs", theirs=NOW + timedelta(seconds=90), ours=NOW)
     assert (good.ok, late.ok, late.says) == (True, False, "it is 90 seconds away from Theirs's")
+
+
+class Phone:
+    """Notes when it was called."""
+
+    def __init__(self, calls_per_minute: int) -> None:
+        self.clock = FakeClock()
+        self.pace = Pace(calls_per_minute, self.clock)
+        self.made: list[float] = []
+        self.refused = 0
+
+    async def ring(self) -> None:
+        try:
+            await self.pace.call(self._ring)
+        except RateLimited:
+            self.refused += 1
+
+    async def _ring(self) -> None:
+        self.made.append(self.clock.monotonic())
+
+
+async def test_a_minute_holds_so_many_calls_and_the_next_ones_wait_for_it_in_order() -> None:
+    phone = Phone(3)
+    for _ in range(3):
+        await phone.ring()
+        await phone.clock.advance(15)
+    async with asyncio.TaskGroup() as group:
+        for _ in range(2):
+            group.create_task(phone.ring())
+        await phone.clock.advance(60)
+    assert phone.made == [0, 15, 30, 60, 75]
+
+
+async def test_who_would_wait_too_long_is_told_so_at_once_and_takes_nobodys_turn() -> None:
+    phone = Phone(1)
+    await phone.ring()
+    for _ in range(100):
+        await phone.ring()
+    assert (phone.made, phone.refused, phone.pace.wait) == ([0], 100, 60)
+    await phone.clock.advance(60 - QUEUE_SECONDS)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(phone.ring())
+        await phone.clock.advance(QUEUE_SECONDS)
+    assert phone.made == [0, 60]
+
+
+async def test_a_platform_that_asks_for_patience_is_not_called_until_then() -> None:
+    phone = Phone(5)
+
+    async def refuse() -> None:
+        raise RateLimited("slow down", retry_after=20)
+
+    with pytest.raises(RateLimited, match="slow down"):
+        await phone.pace.call(refuse)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(phone.ring())
+        await phone.clock.advance(19)
+        assert phone.made == []
+        await phone.clock.advance(1)
+    assert phone.made == [20]
+
+
+async def test_a_call_that_waited_is_not_made_if_the_platform_asked_for_patience_meanwhile() -> None:
+    phone = Phone(1)
+    waiting, refused = asyncio.Event(), asyncio.Event()
+
+    async def refuse_later() -> None:
+        waiting.set()
+        await refused.wait()
+        raise RateLimited("slow down", retry_after=100)
+
+    async def first() -> None:
+        with pytest.raises(RateLimited):
+            await phone.pace.call(refuse_later)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(first())
+        await waiting.wait()
+        await phone.clock.advance(50)
+        group.create_task(phone.ring())
+        await phone.clock.advance(1)
+        refused.set()
+        await phone.clock.advance(20)
+    assert (phone.made, phone.refused) == ([], 1)
+    assert phone.pace.wait == 80
+
+
+async def test_a_caller_that_goes_away_while_it_waits_leaves_its_turn_to_others() -> None:
+    phone = Phone(1)
+    await phone.ring()
+    await phone.clock.advance(50)
+    async with asyncio.TaskGroup() as group:
+        gone = group.create_task(phone.ring())
+        await phone.clock.advance(1)
+        gone.cancel()
+        await phone.clock.advance(0)
+        group.create_task(phone.ring())
+        await phone.clock.advance(9)
+    assert phone.made == [0, 60]
+
+
+async def test_other_failures_do_not_close_the_line() -> None:
+    phone = Phone(2)
+
+    async def fail() -> None:
+        raise AdapterError("no answer")
+
+    with pytest.raises(AdapterError):
+        await phone.pace.call(fail)
+    assert phone.pace.wait == 0

@@ -20,7 +20,7 @@ from belino.media.fetch import Fetcher, MediaConfig
 from belino.media.image.images import Fitted, ImageFacts
 from belino.media.price import within
 from belino.media.render import Draws, Makers, Renderer
-from belino.net.pace import PaceConfig
+from belino.net.rest import PaceConfig
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock

@@ -13,7 +13,7 @@ from belino.domain.errors import ConfigError
 from belino.domain.message import ConversationKey
 from belino.media.fetch import MediaConfig
 from belino.net.guard import NetConfig
-from belino.net.pace import PaceConfig
+from belino.net.rest import PaceConfig
 from belino.storage.backup_config import BackupConfig
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Adapter, Clock, ReadsHistory
 from belino.domain.stored import StoredMessage
-from belino.net.pace import QUEUE_SECONDS, Pace, PaceConfig
+from belino.net.rest import QUEUE_SECONDS, Pace, PaceConfig
 from belino.net.tap import on_behalf
 from belino.storage.store import Store
 

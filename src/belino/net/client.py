@@ -1,6 +1,7 @@
 """HTTP clients, with time limits and no proxies: an adapter's, one per account, and the one that model SDKs are given.
 
-No URL is named in an error or a log.
+The error and the wait that an answer asks for are read from its status and headers. No URL is named in an error or a
+log.
 """
 
 import asyncio
@@ -10,6 +11,8 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, I
 from contextlib import asynccontextmanager, closing, contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from belino.aio.idle_timeout import IdleTimeout
@@ -24,7 +27,6 @@ from belino.domain.errors import (
 )
 from belino.domain.ports import HttpAnswer, WebSocket
 from belino.net.guard import REFUSED, CheckedUrl, Guard, as_http, parse_url, redirected
-from belino.net.pace import retry_after
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -46,6 +48,8 @@ STILL_WANTED = 4000
 
 # The wait after a 429 without Retry-After.
 DEFAULT_RETRY_AFTER = 5.0
+# If asked to wait more than a day, belino tries once a day.
+LONGEST_WAIT = 86_400.0
 
 SDK_CONNECT_SECONDS = 10.0
 # A reasoning model may be silent for minutes; the gateway limits the length of a turn.
@@ -67,6 +71,39 @@ def error_for(status: int, headers: Mapping[str, str], *, now: datetime | None =
     if status == 401:
         return Unauthorized("the platform refused our credentials (status 401)")
     return AdapterError(f"the platform answered with status {status}")
+
+
+def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
+    """The wait of a `Retry-After` header, as seconds or as a date; None if it is unreadable.
+
+    A date counts from the answer's own `Date`, as the platform's clock and ours may differ; `now` is the fallback.
+    """
+    seconds = _seconds(header(headers, "retry-after"), http_date(header(headers, "date")) or now)
+    return None if seconds is None else min(max(seconds, 0.0), LONGEST_WAIT)
+
+
+def _seconds(value: str, now: datetime) -> float | None:
+    try:
+        seconds = float(value)
+        return seconds if isfinite(seconds) else None
+    except ValueError:
+        pass
+    date = http_date(value)
+    return None if date is None else (date - now).total_seconds()
+
+
+def http_date(value: str) -> datetime | None:
+    """The time in a header like `Date`; None if it is invalid or has no zone."""
+    try:
+        date = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return date if date.tzinfo is not None else None
+
+
+def header(headers: Mapping[str, str], wanted: str) -> str:
+    """The value of a header, case-insensitive; empty if there is none."""
+    return next((value for name, value in headers.items() if name.lower() == wanted.lower()), "").strip()
 
 
 async def look_up(name: str, port: int) -> Sequence[str]:

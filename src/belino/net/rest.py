@@ -1,14 +1,16 @@
-"""REST APIs and webhooks of platforms: URL checks, rate limits, fresh-link downloads, findings and uploads."""
+"""REST APIs and webhooks of platforms: URL checks, pace, rate limits, fresh-link downloads, findings, uploads."""
 
 import asyncio
 import json
 import secrets
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 from ipaddress import ip_address
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, Literal, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from belino.domain.errors import (
@@ -25,9 +27,12 @@ from belino.domain.media import MediaRef
 from belino.domain.outcome import Finding
 from belino.domain.ports import Accept, Clock, HookAnswer, HttpAnswer
 from belino.domain.reply import OutgoingFile
-from belino.net.pace import LONGEST_WAIT
+from belino.net.client import LONGEST_WAIT
 from belino.net.stream import range_headers, resumed, retried
 
+# The longest wait for a turn; it also bounds how many calls wait.
+QUEUE_SECONDS = 30.0
+MINUTE = 60.0
 MOST_LIMITED = 1_000
 SKEW_SECONDS = 60.0
 
@@ -60,6 +65,73 @@ def _is_nearby(name: str) -> bool:
         return not ip_address(name).is_global
     except ValueError:
         return "." not in name or name.endswith((".local", ".localhost", ".internal"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaceConfig:
+    """Rate limit of history calls."""
+
+    calls_per_minute: int = field(
+        default=40, metadata={"says": "How many history calls an account may make per minute.", "least": 1}
+    )
+    overflow: Literal["queue", "degrade"] = field(
+        default="queue",
+        metadata={
+            "says": "Above that: `queue` waits for its turn, `degrade` answers from stored messages and says so."
+        },
+    )
+    stale_minutes: int = field(
+        default=60, metadata={"says": "The greatest age of stored messages that `degrade` uses instead of a call."}
+    )
+
+
+class Pace:
+    """Limits one account's calls per minute, and makes none while its platform asks to wait."""
+
+    def __init__(self, calls_per_minute: int, clock: Clock) -> None:
+        self._clock = clock
+        self._calls: deque[float] = deque()
+        """The times of calls in the last minute and of waiting ones, in order."""
+        self._allowed = calls_per_minute
+        self._closed_until = 0.0
+
+    @property
+    def wait(self) -> float:
+        """Seconds until a new call may be made; 0 if at once."""
+        return max(self._next() - self._clock.monotonic(), 0.0)
+
+    async def call(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Make a call in its turn. RateLimited, and no call, if the wait is too long."""
+        await self._turn()
+        try:
+            return await work()
+        except RateLimited as error:
+            self._closed_until = max(self._closed_until, self._clock.monotonic() + min(error.retry_after, LONGEST_WAIT))
+            raise
+
+    async def _turn(self) -> None:
+        wait = self.wait
+        if wait > QUEUE_SECONDS:
+            raise RateLimited("too many calls wait for their turn", retry_after=wait)
+        at = self._clock.monotonic() + wait
+        self._calls.append(at)
+        if not wait:
+            return
+        is_due = False
+        try:
+            await self._clock.sleep(wait)
+            if (closed := self._closed_until - self._clock.monotonic()) > 0:  # an earlier call was asked to wait
+                raise RateLimited("the platform asks for patience", retry_after=closed)
+            is_due = True
+        finally:
+            if not is_due:
+                self._calls.remove(at)  # a call that was not made frees its turn
+
+    def _next(self) -> float:
+        while self._calls and self._calls[0] + MINUTE <= self._clock.monotonic():
+            self._calls.popleft()
+        busy = self._calls[-self._allowed] + MINUTE if len(self._calls) >= self._allowed else 0.0
+        return max(busy, self._closed_until)
 
 
 class RateLimits:

@@ -18,8 +18,7 @@ from belino.domain.errors import (
     Undeliverable,
 )
 from belino.domain.ports import Clock, HttpAnswer
-from belino.net.client import error_for
-from belino.net.pace import header
+from belino.net.client import error_for, header
 
 MIN_RATE = 10 * 1024
 RATE_WINDOW = 20.0

@@ -10,9 +10,8 @@ from urllib.parse import quote, urlencode
 from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unauthorized, Undeliverable
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.domain.reply import SLOWEST_BYTES_A_SECOND
-from belino.net.client import DEFAULT_RETRY_AFTER, error_for
+from belino.net.client import DEFAULT_RETRY_AFTER, LONGEST_WAIT, error_for, header, retry_after
 from belino.net.json_fields import NOTHING, Raw, as_table, line, measure, table, whole
-from belino.net.pace import LONGEST_WAIT, header, retry_after
 from belino.net.redact import Secret, redact
 from belino.net.rest import Form, RateLimits, as_upload_errors
 

@@ -10,9 +10,8 @@ from urllib.parse import urlencode
 from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unanswered, Unauthorized
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.domain.reply import SLOWEST_BYTES_A_SECOND
-from belino.net.client import DEFAULT_RETRY_AFTER, error_for
+from belino.net.client import DEFAULT_RETRY_AFTER, error_for, header, http_date, retry_after
 from belino.net.json_fields import Raw, from_json, line
-from belino.net.pace import header, http_date, retry_after
 from belino.net.redact import Secret, redact
 
 CALL_SECONDS = 30.0

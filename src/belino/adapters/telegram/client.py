@@ -23,9 +23,8 @@ from belino.domain.errors import (
 from belino.domain.limits import Markup, SendAs
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.domain.reply import SLOWEST_BYTES_A_SECOND, Parcel
-from belino.net.client import error_for
+from belino.net.client import LONGEST_WAIT, error_for, header, http_date
 from belino.net.json_fields import Raw, from_json, line, real, table, whole
-from belino.net.pace import LONGEST_WAIT, header, http_date
 from belino.net.redact import Secret, redact
 from belino.net.rest import Form, RateLimits, as_upload_errors
 
