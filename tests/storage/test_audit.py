@@ -18,6 +18,7 @@ from belino.domain.stored import ClaimedTurn, TurnEnd, Verdict
 from belino.storage.audit import audit_home, audit_rows
 from belino.storage.audit_rules import RULES
 from belino.storage.database import Tx
+from belino.storage.deletions import note_deletion
 from belino.storage.home import Home
 from belino.storage.migrations import STEPS
 from belino.storage.sqlite import SqliteTx, connect, migrate
@@ -241,3 +242,16 @@ def test_a_store_that_is_newer_or_missing_is_refused_in_a_sentence(home: Home) -
 def test_an_outcome_added_later_is_part_of_the_sum() -> None:
     balance = Balance(name="a", taken=7, forgotten=1, outcomes={"answered": 3, "added later": 2})
     assert balance.difference == 1
+
+
+async def test_a_file_that_is_about_to_be_deleted_is_no_discrepancy(store: Store, home: Home) -> None:
+    blob = await keep(store, b"withdrawn")
+
+    def withdraw(tx: Tx) -> None:
+        tx.execute("DELETE FROM blobs WHERE sha256 = ?", (blob.sha256,))
+        note_deletion(tx, (blob.sha256,), 0)
+
+    await store._database.write(withdraw)
+    assert path_of(store, blob).exists()
+    assert (await store.audit()).is_balanced
+    assert audit_home(home).is_balanced

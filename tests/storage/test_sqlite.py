@@ -1,10 +1,13 @@
 """Opening and closing the store, and who may look into it."""
 
+import asyncio
+import gc
 import os
 import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 
@@ -15,6 +18,7 @@ from belino.domain.media import MediaRef
 from belino.domain.message import Author, Message, Quote
 from belino.domain.outcome import Standing
 from belino.domain.stored import Verdict
+from belino.storage import sqlite
 from belino.storage.database import Tx
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
@@ -170,3 +174,25 @@ def test_names_with_a_percent_or_a_question_mark_in_the_path_are_opened(home: Ho
 async def _bytes(*chunks: bytes) -> AsyncIterator[bytes]:
     for chunk in chunks:
         yield chunk
+
+
+async def test_a_check_that_is_given_up_leaves_no_error_behind(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def interrupted(connection: sqlite3.Connection) -> str:
+        begun.set()
+        ended.wait()
+        raise sqlite3.OperationalError("interrupted")
+
+    monkeypatch.setattr(sqlite, "quick_check", interrupted)
+    unseen: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
+    checking = asyncio.create_task(store.check_database())
+    await asyncio.to_thread(begun.wait)
+    checking.cancel()
+    ended.set()
+    await asyncio.wait([checking])
+    assert checking.cancelled()
+    del checking
+    gc.collect()
+    assert unseen == []

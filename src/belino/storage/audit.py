@@ -41,6 +41,7 @@ def audit_files(database: Path, blobs: Path) -> Audit:
                 each.still(compare(blob_files(blobs, prefix), known(tx, prefix))) if each.differs else each
                 for prefix, each in zip(PREFIXES, files, strict=True)
             ]
+            files = [each.only(without_row(tx, each.strays)) for each in files]
     return with_files(rows, files, aside=len(files_aside(blobs)))
 
 

@@ -59,5 +59,9 @@ def known(tx: Tx, prefix: str) -> dict[str, int]:
 
 
 def without_row(tx: Tx, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of these files that have no row: a process died between moving them and recording it."""
-    return tuple(name for name in names if find_blob(tx, name) is None)
+    """Those of these files that have no row, and are not about to be deleted.
+
+    A process died between moving them and recording it.
+    """
+    row = "SELECT 1 FROM blobs WHERE sha256 = ?1 UNION ALL SELECT 1 FROM blobs_forsaken WHERE sha256 = ?1"
+    return tuple(name for name in names if tx.execute(row, (name,)).fetchone() is None)

@@ -405,6 +405,7 @@ class SqliteDatabase:
                     return await asyncio.shield(looking)
                 except asyncio.CancelledError:
                     connection.interrupt()
+                    looking.add_done_callback(lambda done: done.exception())
                     await asyncio.wait([looking])
                     raise
         except sqlite3.Error as error:
