@@ -19,6 +19,7 @@ from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.stored import Tidied, Verdict
 from belino.gateway.maintenance import check_strays
 from belino.storage.database import Tx
+from belino.storage.deletions import note_deletion
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
@@ -107,6 +108,15 @@ async def test_a_person_may_put_every_stray_aside(store: Store, home: Home) -> N
     assert place.exists()
     assert await store.tidy(all_strays=True) == Tidied(put_aside=1)
     assert [path.name for path in aside(home)] == [place.name]
+
+
+async def test_a_file_that_is_about_to_be_deleted_is_not_put_aside(store: Store, home: Home) -> None:
+    place = stray(home, b"withdrawn")
+    await store._database.write(lambda tx: note_deletion(tx, (place.name,), 0))
+    assert await store.tidy(all_strays=True) == Tidied()
+    assert (place.exists(), aside(home)) == (True, [])
+    await store.purge()
+    assert not place.exists()
 
 
 async def test_the_hour_counts_from_the_start_whatever_the_wall_clock_says(

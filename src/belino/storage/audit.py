@@ -13,7 +13,7 @@ from belino.domain.outcome import MediaOutcome, MessageOutcome, TurnState
 from belino.domain.reply import ParcelState
 from belino.storage.arrivals import OWN
 from belino.storage.audit_rules import RULES, STRAY_FILE, WITHOUT_FILE, WRONG_SIZE, Rule
-from belino.storage.blob_rows import known, without_row
+from belino.storage.blob_rows import known, strays_among
 from belino.storage.blobs import PREFIXES, Blobs
 from belino.storage.database import Database, Tx
 from belino.storage.folder import blob_files, files_aside
@@ -41,7 +41,7 @@ def audit_files(database: Path, blobs: Path) -> Audit:
                 each.still(compare(blob_files(blobs, prefix), known(tx, prefix))) if each.differs else each
                 for prefix, each in zip(PREFIXES, files, strict=True)
             ]
-            files = [each.only(without_row(tx, each.strays)) for each in files]
+            files = [each.only(strays_among(tx, each.strays)) for each in files]
     return with_files(rows, files, aside=len(files_aside(blobs)))
 
 
@@ -54,7 +54,7 @@ async def audit_live(database: Database, blobs: Blobs) -> Audit:
         if compared.differs:
             compared = compared.still(await _compared(database, blobs, prefix))
             # Read on the writer, whose order counts: a task that moves these bytes has had its own answer by now.
-            strays = await database.write(partial(without_row, names=compared.strays))
+            strays = await database.write(partial(strays_among, names=compared.strays))
             compared = compared.only(name for name in strays if not blobs.is_moving(name))
         found.append(compared)
     return with_files(rows, found, aside=len(await blobs.list_aside()))

@@ -58,8 +58,8 @@ def known(tx: Tx, prefix: str) -> dict[str, int]:
     return {row["sha256"]: row["size"] for row in rows}
 
 
-def without_row(tx: Tx, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of these files that have no row, and are not about to be deleted.
+def strays_among(tx: Tx, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of these files that are strays: they have no row, and are not about to be deleted.
 
     A process died between moving them and recording it.
     """

@@ -191,19 +191,19 @@ class StraySweep:
             return await self._confirmed(names)
         moved: list[str] = []
         for first in range(0, len(names), AT_ONCE):
-            some = await self._without_row(names[first : first + AT_ONCE])
+            some = await self._strays_among(names[first : first + AT_ONCE])
             moved += await self._blobs.set_aside(some, now=self._now)
         return moved
 
     async def _confirmed(self, names: list[str]) -> list[str]:
         found: list[str] = []
         for first in range(0, len(names), AT_ONCE):
-            found += await self._without_row(names[first : first + AT_ONCE])
+            found += await self._strays_among(names[first : first + AT_ONCE])
         return found
 
-    async def _without_row(self, names: list[str]) -> tuple[str, ...]:
+    async def _strays_among(self, names: list[str]) -> tuple[str, ...]:
         # Read on the writer, whose order counts: a row that is inserted later is also reported later.
-        return await self._database.write(partial(blob_rows.without_row, names=names))
+        return await self._database.write(partial(blob_rows.strays_among, names=names))
 
     async def _expire(self) -> tuple[dict[str, int], dict[str, int]]:
         """The sizes of files that expired after a week, and of those that remain."""

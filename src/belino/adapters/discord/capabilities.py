@@ -79,7 +79,7 @@ WORKS = (
     Capabilities(
         thing=Capability.STICKER, comes="yes: PNG, APNG, GIF and Lottie (`application/json`), with their name"
     ),
-    Capabilities(thing=Capability.ALBUM, comes="yes, up to ten", goes="yes, up to ten, with the first text"),
+    Capabilities(thing=Capability.ALBUM, comes="up to ten", goes="up to ten, with the first part of the text"),
     Capabilities(
         thing=Capability.REPLY,
         comes="yes, with the media of the message that is answered",
