@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from belino.domain.audit import Repaired
 from belino.domain.errors import ConfigError
 from belino.domain.failpoints import failpoint
 from belino.domain.message import ConversationKey
@@ -27,7 +27,9 @@ from belino.storage.outbox import OutboxVerbs
 from belino.storage.readings import ReadingVerbs
 from belino.storage.search_rows import SearchIndex
 from belino.storage.sqlite_opening import open_sqlite
-from belino.storage.sqlite_repair import repair
+
+if TYPE_CHECKING:
+    from belino.domain.audit import Repaired
 
 
 async def open_store(place: Home | str, *, clock: Clock, start_empty: bool = False, new_key: bool = False) -> "Store":
@@ -49,8 +51,10 @@ async def open_store(place: Home | str, *, clock: Clock, start_empty: bool = Fal
         return Store(database, blobs, clock, keys)
 
 
-def repair_store(place: Home | str, *, now: datetime) -> Repaired:
+def repair_store(place: Home | str, *, now: datetime) -> "Repaired":
     """Replace a damaged database by what can be salvaged from it; the old one is kept. StoreInUse while it is open."""
+    from belino.storage.sqlite_repair import repair
+
     return repair(place if isinstance(place, Home) else _home_of(place), now=now)
 
 
