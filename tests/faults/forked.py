@@ -27,8 +27,10 @@ from faults.looking import until
 
 LONG_AGO = 1_000_000_000
 SLOWLY = "slowly"
-DRAFT_SECONDS = 6.0
+DRAFT_SECONDS = 3.0
 """A draft begins after 1.5 s and changes after 3 more."""
+DRAFT_PIECES = 3
+"""Enough for a change even if the draft begins late, on a busy machine or after a platform's error."""
 
 
 class Thorough:
@@ -47,8 +49,8 @@ class Thorough:
             except ToolError as error:
                 yield TextDelta(text=str(error))
         if SLOWLY in given:
-            for _ in range(2):
-                await asyncio.sleep(DRAFT_SECONDS / 2)
+            for _ in range(DRAFT_PIECES):
+                await asyncio.sleep(DRAFT_SECONDS)
                 yield TextDelta(text="More. ")
         self._offer(turn)
         await turn.memory.save(str(turn.number).encode())
