@@ -96,14 +96,14 @@ def _same(mime: str) -> str:
 
 
 def _ours(files: Sequence[_File], size: int) -> tuple[float, float]:
-    """The percentage detected exactly, and the seconds without reading."""
+    """The percentage detected exactly, and the CPU seconds without reading."""
     right, seconds = 0, 0.0
     for file in files:
         with file.path.open("rb") as opened:
             head = opened.read(size)
-        begun = time.perf_counter()
+        begun = time.thread_time()
         mime = sniff(head, name=file.path.name, whole=file.size <= size).mime
-        seconds += time.perf_counter() - begun
+        seconds += time.thread_time() - begun
         right += _same(mime) == file.promised
     return 100 * right / max(1, len(files)), seconds
 
