@@ -3,6 +3,8 @@
 import json
 import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -23,6 +25,25 @@ pytestmark = pytest.mark.slow
 
 
 MAIN = "web:default:main"
+
+HEAPS = """
+import ctypes, threading
+from belino.cli.serve import share_heap
+share_heap()
+system = ctypes.CDLL(None)
+gate = threading.Barrier(8)
+def allocate():
+    gate.wait()
+    system.malloc(100)
+    gate.wait()
+threads = [threading.Thread(target=allocate) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+system.fdopen.restype = ctypes.c_void_p
+out = ctypes.c_void_p(system.fdopen(1, b"w"))
+system.malloc_info(0, out)
+system.fflush(out)
+"""
 
 # An agent that never answers, as an installed package would bring it.
 SLEEPER = """
@@ -254,3 +275,8 @@ def test_commands_reach_a_gateway_that_serves_https(home: Path, tmp_path: Path, 
         assert read(belino("status", "--json"))["running"] is True
         assert belino("login").stdout.startswith("https://")
         assert gateway.stop() == 0
+
+
+def test_all_threads_of_the_gateway_share_one_heap() -> None:
+    done = subprocess.run([sys.executable, "-c", HEAPS], capture_output=True, text=True, check=True)
+    assert done.stdout.count("<heap nr=") == 1

@@ -1,5 +1,6 @@
 """Files beneath a folder that is held open: what leaves it is refused, and what was looked at is what is read."""
 
+import gc
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -213,3 +214,13 @@ def test_what_we_write_goes_through_no_link(folder: Path) -> None:
         beneath.remove("inner/note")
     assert (folder.parent / "secret.txt").read_bytes() == SECRET
     assert (folder / "inner" / "reason.txt").stat().st_mode & 0o777 == 0o600
+
+
+async def test_opened_files_leave_nothing_to_the_garbage_collector(folder: Path) -> None:
+    await content(folder, "inner/file.txt")
+    gc.collect()
+    with Jail(folder) as beneath:
+        for _ in range(100):
+            with beneath.open("inner/file.txt"):
+                pass
+    assert gc.collect() < 100

@@ -344,11 +344,7 @@ def _failure_of(error: StoreError | OSError) -> str:
 
 
 def release_memory() -> None:
-    """Return freed memory to the system, where the C library can.
-
-    glibc keeps what a thread has freed for that thread: an index that is evicted by one reader and built again by
-    another would otherwise grow the process.
-    """
+    """Return freed memory to the system, where the C library can: glibc keeps what an evicted index leaves."""
     import ctypes
 
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

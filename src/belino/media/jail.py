@@ -14,11 +14,15 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from belino.domain.errors import MediaError, MediaNotFound, MediaRefused, StoreError
 from belino.storage.disk import on_disk, write_all
+
+if TYPE_CHECKING:
+    import ctypes
 
 PIECE = 1 << 20
 DEEP = 8
@@ -251,7 +255,7 @@ def _openat2(handle: int, path: str, flags: int) -> int:
     # Python reports every file it opens to its audit hooks; it does not see this one.
     sys.audit("open", path, None, flags)
     how = struct.pack("=QQQ", flags, 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
-    found = ctypes.CDLL(None, use_errno=True).syscall(
+    found = _system().syscall(
         ctypes.c_long(_OPENAT2),
         ctypes.c_int(handle),
         ctypes.c_char_p(os.fsencode(path)),
@@ -262,6 +266,14 @@ def _openat2(handle: int, path: str, flags: int) -> int:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return int(found)
+
+
+@cache
+def _system() -> "ctypes.CDLL":
+    """The C library, once: each CDLL makes classes that only the garbage collector frees."""
+    import ctypes
+
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def _walk(handle: int, parts: list[str], flags: int) -> int:
