@@ -31,8 +31,9 @@ static:
 unit-tests:
 	$(VENV)/bin/pytest -q -n 2 -m "not slow"
 
+# One process more than there are cores: slow tests wait for processes, platforms and pages a third of their time.
 test: setup-dev check ## everything that CI runs
-	$(VENV)/bin/pytest -q -n 2 -m slow
+	$(VENV)/bin/pytest -q -n 3 --dist worksteal -m slow
 
 soak: setup-dev ## the long fault, fuzz and load runs: same code, more rounds
 	BELINO_SOAK=1 $(VENV)/bin/pytest -q -o faulthandler_timeout=0 tests/faults
