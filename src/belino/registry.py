@@ -16,6 +16,11 @@ from belino.domain.errors import ConfigError
 Group = Literal["adapters", "agents", "providers"]
 
 MAKERS: dict[Group, str] = {"adapters": "Adapter", "agents": "Agent", "providers": "Provider"}
+PACKAGES: dict[Group, str] = {
+    "adapters": "belino.adapters",
+    "agents": "belino.agents",
+    "providers": "belino.understanding.providers",
+}
 
 # A name becomes a module name: anything else (a dot, a slash) could reach other modules.
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -30,7 +35,7 @@ class Plugin:
     config_type: type[Any]
     """The dataclass of its table in belino.toml."""
     make: Callable[..., Any]
-    """`Adapter(config, context)`, `Agent(config)` or `Provider(config)`."""
+    """`Adapter(config, context)`, `Agent(config)` or `Provider(config, context)`."""
 
 
 def find(group: Group, name: str) -> Plugin:
@@ -68,7 +73,7 @@ def known(group: Group) -> tuple[str, ...]:
 
 def built_in(group: Group) -> tuple[str, ...]:
     """The names of belino's own plugins."""
-    package = importlib.util.find_spec(f"belino.{group}")
+    package = importlib.util.find_spec(PACKAGES[group])
     if package is None or package.submodule_search_locations is None:
         return ()
     return tuple(sorted(module.name for module in pkgutil.iter_modules(package.submodule_search_locations)))
@@ -77,7 +82,7 @@ def built_in(group: Group) -> tuple[str, ...]:
 def _module_of(group: Group, name: str) -> str:
     if _NAME.fullmatch(name):
         if name in built_in(group):
-            return f"belino.{group}.{name}"
+            return f"{PACKAGES[group]}.{name}"
         offered = _entry_points(group).get(name)
         if offered is not None:
             return offered

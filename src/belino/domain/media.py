@@ -75,18 +75,6 @@ def open_files(paths: Mapping[str, Path]) -> OpenBlob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """The text a provider read from a blob."""
-
-    kind: str
-    """As serialized: `audio.transcription`, `image.description` and others."""
-    text: str
-    provider: str
-    model: str
-    attachment_index: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TextBlock:
     """Text for an agent."""
 

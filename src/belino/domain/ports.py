@@ -7,12 +7,14 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, M
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from belino.domain.limits import Limits, SendAs
-from belino.domain.media import Blob, MediaKind, MediaRef, Reading
+from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import Finding, MessageOutcome
+from belino.domain.reading import Material, Read, ReadingOptions, Skill
 from belino.domain.reply import OutgoingFile, Parcel, Receipt
 from belino.domain.turn import ReplyPart, Turn
 
@@ -359,21 +361,55 @@ class Closes(Protocol):
     async def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingOptions:
-    """Options of a reading."""
+class LocalWorker(Protocol):
+    """Runs a local provider's model in a process of its own: no network, no files, limits on memory and time."""
 
-    prompt: str | None = None
-    language: str | None = None
-    pages: tuple[int, int] | None = None
-    time_range: tuple[float, float] | None = None
-    max_chars: int | None = None
-    timeout: float = 60.0
+    async def run(
+        self, function: str, material: Sequence[Material], options: Mapping[str, object], *, seconds: float, memory: int
+    ) -> Mapping[str, object]:
+        """Call a function (`package.module:name`) in the worker and return its JSON value; ProviderError if it fails.
+
+        The function gets the descriptors of the material and the options. Its module's `prepare()` loads the model
+        before the walls go up.
+        """
+        ...
+
+
+class ProviderContext(Protocol):
+    """What the gateway gives to a provider."""
+
+    @property
+    def http(self) -> HttpClient: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def worker(self) -> LocalWorker: ...
+
+    @property
+    def scratch(self) -> Path:
+        """A folder for files of one call, which the provider removes."""
+        ...
 
 
 class Provider(Protocol):
-    """A service that reads media. Constructed as `Provider(config)`."""
+    """A service that reads media. Constructed as `Provider(config, context)`.
 
-    reads: frozenset[MediaKind]
+    Its module's `Config` has at least `model: str | None`; a remote one's also `base_url: str` and
+    `key: Secret | None`. One provider is made for each key.
+    """
 
-    async def read(self, blob: Blob, wish: ReadingOptions) -> Reading: ...
+    skills: frozenset[Skill]
+    local: bool
+    """Whether nothing leaves this machine."""
+    languages: frozenset[str] | None
+    """The languages it understands, as tags such as `en`; None if that is open."""
+
+    def model(self, skill: Skill) -> str:
+        """The model that it uses for a skill; part of the key under which its readings are stored."""
+        ...
+
+    async def read(self, skill: Skill, material: Sequence[Material], options: ReadingOptions) -> Read:
+        """Read the material. ProviderError, RateLimited or Unauthorized if that fails."""
+        ...

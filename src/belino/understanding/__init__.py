@@ -1,0 +1,1 @@
+"""Understanding: text out of media, by providers, with a record of every attempt."""

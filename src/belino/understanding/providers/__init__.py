@@ -1,0 +1,1 @@
+"""Providers that read media, one module each: remote services, local models and commands."""
