@@ -1,0 +1,195 @@
+"""OpenAI's API format, which many servers have: chat completions, responses and audio transcriptions."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal
+
+from belino.domain.errors import ProviderError
+from belino.domain.reading import Material, Read, ReadingOptions, Skill
+from belino.net.json_fields import Raw, has, real, table, tables, words
+from belino.net.model_api import JsonBody, ModelApi, data_url, outgoing
+from belino.net.model_text import (
+    TimedWord,
+    finished,
+    frame_label,
+    joined_text,
+    language_tag,
+    prompt_for,
+    segment_of,
+    segments_of_words,
+    token_count,
+)
+from belino.net.rest import Form
+
+TranscriptFormat = Literal["auto", "json", "verbose_json", "diarized_json"]
+
+# A description or a page of text is far shorter; this bounds the price of a model that does not stop.
+OUTPUT_TOKENS = 8192
+
+# Whisper's own thresholds for silence and for text that it does not trust.
+NO_SPEECH = 0.6
+DOUBTFUL_LOGPROB = -1.0
+
+NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
+_THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+
+
+async def chat(
+    api: ModelApi,
+    path: str,
+    *,
+    model: str,
+    skill: Skill,
+    material: Sequence[Material],
+    options: ReadingOptions,
+    settings: Mapping[str, object] = NO_SETTINGS,
+) -> Read:
+    """Read pictures by a chat completion; `settings` are further fields of the request."""
+    content = [*_chat_parts(material), {"type": "text", "text": prompt_for(skill, material, options)}]
+    body = {"model": model, "messages": [{"role": "user", "content": content}], **settings}
+    answer = await api.post(path, JsonBody(body), seconds=options.timeout)
+    choices = tables(answer, "choices")
+    message = table(choices[0], "message") if choices else {}
+    if (choices and words(choices[0], "finish_reason") == "content_filter") or words(message, "refusal"):
+        raise api.error("the model declined")
+    if not choices or "content" not in message:
+        raise api.error("its answer contains no message")
+    text = _THOUGHT.sub("", words(message, "content"), count=1)
+    _check_complete(api, text, words(choices[0], "finish_reason") == "length")
+    read = Read(text=text, model=model, tokens=_tokens(answer))
+    return finished(read, options)
+
+
+def _chat_parts(material: Sequence[Material]) -> Iterator[Mapping[str, object]]:
+    for file in material:
+        if (label := frame_label(file)) is not None:
+            yield {"type": "text", "text": label}
+        yield {"type": "image_url", "image_url": {"url": data_url(file)}}
+
+
+async def respond(
+    api: ModelApi,
+    path: str,
+    *,
+    model: str,
+    skill: Skill,
+    material: Sequence[Material],
+    options: ReadingOptions,
+    settings: Mapping[str, object] = NO_SETTINGS,
+) -> Read:
+    """Read pictures by a response, which OpenAI is asked not to store."""
+    content = [*_response_parts(material), {"type": "input_text", "text": prompt_for(skill, material, options)}]
+    body = {
+        "model": model,
+        "input": [{"role": "user", "content": content}],
+        "store": False,
+        "max_output_tokens": OUTPUT_TOKENS,
+        **settings,
+    }
+    answer = await api.post(path, JsonBody(body), seconds=options.timeout)
+    if words(answer, "status") not in ("completed", "incomplete"):
+        raise api.error("the model failed")
+    parts = [part for item in tables(answer, "output") for part in tables(item, "content")]
+    if any(words(part, "type") == "refusal" for part in parts):
+        raise api.error("the model declined")
+    said = [part for part in parts if words(part, "type") == "output_text"]
+    if not has(answer, "output"):
+        raise api.error("its answer contains no output")
+    text = "".join(words(part, "text") for part in said)
+    _check_complete(api, text, words(answer, "status") == "incomplete")
+    return finished(Read(text=text, model=model, tokens=_tokens(answer)), options)
+
+
+def _response_parts(material: Sequence[Material]) -> Iterator[Mapping[str, object]]:
+    for file in material:
+        if (label := frame_label(file)) is not None:
+            yield {"type": "input_text", "text": label}
+        yield {"type": "input_image", "image_url": data_url(file)}
+
+
+def _check_complete(api: ModelApi, text: str, cut: bool) -> None:
+    """A long description that was cut is still one; nothing at all is not a blank page."""
+    if cut and not text.strip():
+        raise api.error("the model used up its tokens before it answered")
+
+
+def transcript_format(model: str, chosen: TranscriptFormat) -> str:
+    """The format with the most details that a model has; unknown ones have the plain one."""
+    if chosen != "auto":
+        return chosen
+    if "diarize" in model:
+        return "diarized_json"
+    return "verbose_json" if "whisper" in model else "json"
+
+
+async def transcribe(
+    api: ModelApi,
+    path: str,
+    *,
+    model: str,
+    material: Sequence[Material],
+    options: ReadingOptions,
+    form: TranscriptFormat = "auto",
+) -> Read:
+    """Read speech; with times and speakers where the model has them."""
+    if len(material) != 1:
+        raise ProviderError(f"{api.name} transcribes one recording at a time, and got {len(material)}")
+    (sound,) = material
+    fields = dict(_transcription_fields(model, options, transcript_format(model, form)))
+    answer = await api.post(path, Form(fields, {"file": outgoing(sound)}), seconds=options.timeout)
+    if not isinstance(answer.get("text"), str):
+        raise api.error("its answer contains no text")
+    found = tables(answer, "segments")
+    spoken = [raw for raw in found if not _is_silence(raw)]
+    segments = tuple(map(segment_of, spoken)) or tuple(segments_of_words(_words(answer)))
+    read = Read(
+        text=words(answer, "text") if len(spoken) == len(found) else joined_text(segments),
+        model=model,
+        segments=segments,
+        language=_language(answer),
+        uncertain=_is_doubtful(spoken),
+        tokens=_tokens(answer),
+    )
+    return finished(read, options, seconds=sound.seconds)
+
+
+def _transcription_fields(model: str, options: ReadingOptions, form: str) -> Iterator[tuple[str, str]]:
+    # https://platform.openai.com/docs/api-reference/audio/createTranscription
+    yield "model", model
+    yield "response_format", form
+    if form == "verbose_json":
+        yield "timestamp_granularities[]", "segment"
+    if form == "diarized_json":
+        yield "chunking_strategy", "auto"
+    elif options.prompt:
+        yield "prompt", options.prompt
+    if options.language is not None:
+        several = model.startswith("gpt-transcribe")
+        yield ("languages[]" if several else "language"), options.language.partition("-")[0].lower()
+
+
+def _words(answer: Raw) -> Iterator[TimedWord]:
+    for raw in tables(answer, "words"):
+        word = segment_of(raw, text="word")
+        yield TimedWord(text=word.text, start=word.start, end=word.end, speaker=word.speaker)
+
+
+def _is_silence(raw: Raw) -> bool:
+    """Whether Whisper invents words for silence."""
+    silence, trust = real(raw, "no_speech_prob"), real(raw, "avg_logprob")
+    return silence is not None and trust is not None and silence > NO_SPEECH and trust < DOUBTFUL_LOGPROB
+
+
+def _is_doubtful(spoken: Sequence[Raw]) -> bool:
+    trusts = [trust for raw in spoken if (trust := real(raw, "avg_logprob")) is not None]
+    return bool(trusts) and sum(trusts) / len(trusts) < DOUBTFUL_LOGPROB
+
+
+def _language(answer: Raw) -> str | None:
+    found = tables(answer, "languages")
+    return language_tag(words(found[0], "code") if found else words(answer, "language"))
+
+
+def _tokens(answer: Raw) -> int | None:
+    return token_count(table(answer, "usage"), "total_tokens")
