@@ -1,4 +1,4 @@
-"""Test kit for authors of adapters and agents: contract, clock, context, files, fake platforms, a real gateway."""
+"""Test kit for authors of adapters, agents and providers: contracts, clock, contexts, files, fake platforms."""
 
 from belino.testing.clock import START, FakeClock, settle
 from belino.testing.contract import Trial, check_adapter, check_cassette
@@ -15,6 +15,7 @@ from belino.testing.memory import (
     ReadableMemoryAdapter,
 )
 from belino.testing.process import GatewayProcess
+from belino.testing.provider_contract import FakeProviderContext, ProviderTrial, RawAnswer, check_provider
 from belino.testing.slack import SlackServer
 from belino.testing.slack.request import SlackPace
 from belino.testing.telegram import TelegramServer
@@ -26,12 +27,15 @@ __all__ = [
     "DiscordServer",
     "FakeClock",
     "FakeContext",
+    "FakeProviderContext",
     "FakeUpload",
     "ForgetfulMemoryAdapter",
     "GatewayProcess",
     "Loss",
     "MemoryAdapter",
     "MemoryPlatform",
+    "ProviderTrial",
+    "RawAnswer",
     "ReadableMemoryAdapter",
     "ScriptLine",
     "ScriptedAgent",
@@ -43,6 +47,7 @@ __all__ = [
     "Trial",
     "check_adapter",
     "check_cassette",
+    "check_provider",
     "make_gif",
     "make_jpeg",
     "make_pdf",

@@ -5,6 +5,7 @@ import json
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -60,7 +61,45 @@ class ModelHang:
     text: str = ""
 
 
-ModelReply = ModelAnswer | ModelFailure | ModelCut | ModelHang
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpokenPart:
+    """Some words in a recording, with their times in seconds and their speaker's number."""
+
+    text: str
+    start: float
+    end: float
+    speaker: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSpeech:
+    """The model transcribes a recording."""
+
+    parts: tuple[SpokenPart, ...] = ()
+    language: str = "en"
+    confidence: float = 0.98
+    no_speech: float = 0.01
+    """How probable it is that nothing is said."""
+
+    @property
+    def text(self) -> str:
+        return " ".join(part.text for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRaw:
+    """Exactly these bytes, `times` over, as an answer of this type; with `cut` the connection breaks after them."""
+
+    body: bytes = b""
+    content_type: str = "application/json"
+    status: int = 200
+    times: int = 1
+    cut: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+    text: str = field(default="", init=False)
+
+
+ModelReply = ModelAnswer | ModelFailure | ModelCut | ModelHang | ModelSpeech | ModelRaw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +110,12 @@ class ModelRequest:
     headers: Mapping[str, str]
     """Names in lower case."""
     body: Mapping[str, Any]
+    """The JSON, or the fields of a form."""
     raw: bytes = field(repr=False)
+    """The whole body, or the file in a form."""
+    file_name: str = ""
+    mime: str = ""
+    """The type of the file."""
 
 
 ModelScript = Callable[[ModelRequest], ModelReply] | Iterable[ModelReply]
@@ -110,9 +154,11 @@ class ModelServer(ABC):
     def refusal(self, request: "web.Request", body: Mapping[str, Any]) -> ModelFailure | None:
         """What the API itself refuses: a wrong key, or an invalid request."""
 
-    async def reply_to(self, request: "web.Request") -> tuple[ModelRequest, ModelReply]:
-        """A request, and its refusal or scripted answer."""
-        asked = await read_request(request)
+    async def reply_to(
+        self, request: "web.Request", asked: ModelRequest | None = None
+    ) -> tuple[ModelRequest, ModelReply]:
+        """A request, read already or JSON, and its refusal or scripted answer."""
+        asked = asked or await read_request(request)
         self.asked.append(asked)
         self.arrived.set()
         return asked, self.refusal(request, asked.body) or self._next_reply(asked)
@@ -121,6 +167,32 @@ class ModelServer(ABC):
         if callable(self._script):
             return self._script(asked)
         return self._lines.popleft() if self._lines else ModelAnswer(text="ok")
+
+    async def deliver(self, request: "web.Request", reply: ModelReply, answer: object) -> "web.StreamResponse":
+        """An answer that is not streamed, as the script wants it: whole, broken off, never, or raw bytes."""
+        from aiohttp import web
+
+        if isinstance(reply, ModelHang):
+            try:
+                await self.closing.wait()
+            except asyncio.CancelledError:
+                self.gone.set()
+                raise
+        if isinstance(reply, ModelCut):
+            whole = json.dumps(answer).encode()
+            reply = ModelRaw(body=whole[: len(whole) // 2], cut=True)
+        if not isinstance(reply, ModelRaw):
+            return web.json_response(answer)
+        response = web.StreamResponse(
+            status=reply.status, headers={**reply.headers, "Content-Type": reply.content_type}
+        )
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            for _ in range(reply.times):
+                await response.write(reply.body)
+        if reply.cut and request.transport is not None:
+            request.transport.abort()
+        return response
 
     async def __aenter__(self) -> Self:
         from aiohttp import web
@@ -145,6 +217,22 @@ async def read_request(request: "web.Request") -> ModelRequest:
     body = json.loads(raw) if raw else {}
     headers = {name.lower(): value for name, value in request.headers.items()}
     return ModelRequest(path=request.path_qs, headers=headers, body=body, raw=raw)
+
+
+async def read_form(request: "web.Request") -> ModelRequest:
+    """A multipart request with one file; its fields are texts."""
+    from aiohttp import BodyPartReader
+
+    fields: dict[str, Any] = {}
+    content, name, mime = b"", "", ""
+    async for part in await request.multipart():
+        assert isinstance(part, BodyPartReader)
+        if part.filename is not None and part.name == "file":
+            content, name, mime = bytes(await part.read()), part.filename, part.headers.get("Content-Type", "")
+        else:
+            fields[str(part.name)] = await part.text()
+    headers = {key.lower(): value for key, value in request.headers.items()}
+    return ModelRequest(path=request.path_qs, headers=headers, body=fields, raw=content, file_name=name, mime=mime)
 
 
 def pieces(text: str) -> Iterator[str]:

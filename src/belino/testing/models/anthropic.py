@@ -77,6 +77,10 @@ class MessagesServer(ModelServer):
         return _failure(ModelFailure(status=404, kind="not_found_error", message="Not found"))
 
     def refusal(self, request: "web.Request", body: Mapping[str, Any]) -> ModelFailure | None:
+        if "anthropic-version" not in request.headers:
+            return _invalid("anthropic-version: header is required")
+        if request.path.endswith("/messages") and type(body.get("max_tokens")) is not int:
+            return _invalid("max_tokens: Field required")
         return self._unauthorized(request) or broken_rule(body)
 
     def _unauthorized(self, request: "web.Request") -> ModelFailure | None:
@@ -123,13 +127,7 @@ class MessagesServer(ModelServer):
     async def _whole(
         self, request: "web.Request", asked: ModelRequest, reply: ModelReply, number: int
     ) -> "web.StreamResponse":
-        from aiohttp import web
-
-        if isinstance(reply, ModelHang):
-            await self.closing.wait()
-        if isinstance(reply, ModelCut) and request.transport is not None:
-            request.transport.abort()
-        return web.json_response(_message(asked, reply, number), headers={"request-id": f"req_{number}"})
+        return await self.deliver(request, reply, _message(asked, reply, number))
 
 
 def images(body: Mapping[str, Any]) -> list[bytes]:

@@ -1,11 +1,14 @@
 """Google's Gemini API on loopback, with its documented rules and error texts.
 
-Facts are from Google's public API documentation: `generateContent`, its streaming twin, statuses and finish reasons.
+Facts are from Google's public API documentation: `generateContent`, its streaming twin, statuses and finish reasons,
+and resumable uploads to the Files API.
 """
 
 import base64
 import binascii
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from belino.media.image.header import image_size
@@ -14,9 +17,11 @@ from belino.testing.models import (
     ModelFailure,
     ModelReply,
     ModelRequest,
+    ModelScript,
     ModelServer,
     event,
     pieces,
+    read_request,
     stream,
 )
 
@@ -24,6 +29,10 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 BAD_IMAGE = "Provided image is not valid."
+NO_FILE = "You do not have permission to access the File or it may not exist."
+PAYLOAD_BYTES = 20 * 1024 * 1024
+MEDIA_MIMES = ("audio/flac", "audio/wav", "audio/mp3", "audio/ogg", "video/mp4", "video/webm", "video/quicktime")
+FILE_NAME = re.compile(r"files/[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 STATUSES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
@@ -36,21 +45,48 @@ STATUSES = {
 Json = dict[str, Any]
 
 
+@dataclass(slots=True, kw_only=True)
+class GeminiFile:
+    """A file that was uploaded."""
+
+    name: str
+    mime: str
+    size: int
+    content: bytes = b""
+    polls: int = 0
+    """How often its state must still be asked for until it is ready."""
+
+
 class GeminiServer(ModelServer):
-    """`/v1/models/NAME`, `:generateContent` and `:streamGenerateContent`."""
+    """`/v1/models/NAME`, `:generateContent`, `:streamGenerateContent`, and the Files API."""
+
+    def __init__(self, script: ModelScript = (), *, key: str = "") -> None:
+        super().__init__(script, key=key)
+        self.files: dict[str, GeminiFile] = {}
+        """What is stored, by name."""
+        self.uploads: list[GeminiFile] = []
+        """Everything that was ever uploaded."""
+        self.deleted: list[str] = []
+        self.polls = 0
+        """How often the state of the next uploads must be asked for."""
+        self.deletion_fails = False
+        self.upload_host = ""
+        """Another host for uploads, as only a compromised server would name one."""
 
     def add_routes(self, app: "web.Application") -> None:
+        app.router.add_post("/upload/v1beta/files", self._start_upload)
+        app.router.add_post("/upload/v1beta/files/{name}", self._upload)
+        app.router.add_get("/v1beta/files/{name}", self._file)
+        app.router.add_delete("/v1beta/files/{name}", self._delete)
         app.router.add_post("/{version:v1(?:beta)?}/models/{name}:generateContent", self._whole)
         app.router.add_post("/{version:v1(?:beta)?}/models/{name}:streamGenerateContent", self._streamed)
         app.router.add_get("/{version:v1(?:beta)?}/models/{name}", self._model)
 
     async def _whole(self, request: "web.Request") -> "web.StreamResponse":
-        from aiohttp import web
-
         asked, reply = await self.reply_to(request)
         if isinstance(reply, ModelFailure) and reply.status != 200:
             return failed(reply)
-        return web.json_response(_last(asked, request, _parts(reply), reply))
+        return await self.deliver(request, reply, _last(asked, request, _parts(reply), reply))
 
     async def _streamed(self, request: "web.Request") -> "web.StreamResponse":
         asked, reply = await self.reply_to(request)
@@ -67,7 +103,72 @@ class GeminiServer(ModelServer):
         return web.json_response({"name": f"models/{request.match_info['name']}"})
 
     def refusal(self, request: "web.Request", body: Mapping[str, Any]) -> ModelFailure | None:
-        return self._unauthorized(request) or broken_rule(body)
+        if (request.content_length or 0) > PAYLOAD_BYTES:
+            text = f"Request payload size exceeds the limit: {PAYLOAD_BYTES} bytes."
+            return ModelFailure(status=400, kind="badRequest", message=text)
+        return self._unauthorized(request) or broken_rule(body) or self._missing_file(body)
+
+    def _missing_file(self, body: Mapping[str, Any]) -> ModelFailure | None:
+        for content in body.get("contents", ()):
+            for part in content.get("parts", ()):
+                if "fileData" not in part:
+                    continue
+                held = self.files.get(part["fileData"]["fileUri"].rpartition("/v1beta/")[2])
+                if held is None:
+                    return ModelFailure(status=403, kind="forbidden", message=NO_FILE)
+                if held.polls:
+                    return ModelFailure(status=400, kind="badRequest", message=f"{held.name} is not in an ACTIVE state")
+        return None
+
+    async def _start_upload(self, request: "web.Request") -> "web.StreamResponse":
+        from aiohttp import web
+
+        asked = (await read_request(request)).body
+        if refused := self._unauthorized(request):
+            return failed(refused)
+        said = {name: request.headers.get(f"X-Goog-Upload-{name}", "") for name in ("Protocol", "Command")}
+        name = asked.get("file", {}).get("name", "")
+        if said != {"Protocol": "resumable", "Command": "start"} or not FILE_NAME.fullmatch(name):
+            return failed(ModelFailure(status=400, kind="badRequest", message="Invalid upload request."))
+        size = int(request.headers["X-Goog-Upload-Header-Content-Length"])
+        mime = request.headers["X-Goog-Upload-Header-Content-Type"]
+        self.files[name] = GeminiFile(name=name, mime=mime, size=size, polls=self.polls)
+        place = f"{self.upload_host or self.url}/upload/v1beta/{name}?upload_id=u1"
+        return web.Response(headers={"X-Goog-Upload-URL": place, "X-Goog-Upload-Status": "active"})
+
+    async def _upload(self, request: "web.Request") -> "web.StreamResponse":
+        from aiohttp import web
+
+        file = self.files[f"files/{request.match_info['name']}"]
+        file.content = await request.read()
+        commands = (request.headers.get("X-Goog-Upload-Command"), request.headers.get("X-Goog-Upload-Offset"))
+        if commands != ("upload, finalize", "0") or len(file.content) != file.size:
+            return failed(ModelFailure(status=400, kind="badRequest", message="Upload is incomplete."))
+        self.uploads.append(file)
+        return web.json_response({"file": self._state(file)})
+
+    async def _file(self, request: "web.Request") -> "web.StreamResponse":
+        from aiohttp import web
+
+        file = self.files[f"files/{request.match_info['name']}"]
+        file.polls -= 1
+        return web.json_response(self._state(file))
+
+    async def _delete(self, request: "web.Request") -> "web.StreamResponse":
+        from aiohttp import web
+
+        name = f"files/{request.match_info['name']}"
+        if self.deletion_fails:
+            return failed(ModelFailure(status=500, kind="backendError", message="Internal error."))
+        if self.files.pop(name, None) is None:
+            return failed(ModelFailure(status=403, kind="forbidden", message=NO_FILE))
+        self.deleted.append(name)
+        return web.json_response({})
+
+    def _state(self, file: GeminiFile) -> Json:
+        state = "PROCESSING" if file.polls else "ACTIVE"
+        uri = f"{self.url}/v1beta/{file.name}"
+        return {"name": file.name, "mimeType": file.mime, "sizeBytes": str(file.size), "uri": uri, "state": state}
 
     def _unauthorized(self, request: "web.Request") -> ModelFailure | None:
         if self.key and request.headers.get("x-goog-api-key") != self.key:
@@ -95,6 +196,11 @@ def images(body: Mapping[str, Any]) -> list[bytes]:
 def broken_rule(body: Mapping[str, Any]) -> ModelFailure | None:
     """The API's own refusal of an invalid request."""
     for blob in _inline(body):
+        mime = blob.get("mimeType", "image/*")
+        if not mime.startswith("image/"):
+            if mime not in MEDIA_MIMES or not blob["data"]:
+                return ModelFailure(status=400, kind="badRequest", message="Unsupported MIME type")
+            continue
         try:
             measured = image_size(base64.urlsafe_b64decode(_standard(blob["data"])))
         except binascii.Error:

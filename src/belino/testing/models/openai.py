@@ -1,7 +1,7 @@
-"""OpenAI's chat completions and responses on loopback, with their documented rules and error texts.
+"""OpenAI's chat completions, responses and transcriptions on loopback, with their documented rules and error texts.
 
 Facts are from OpenAI's public API documentation: event names and their order, error codes, image limits. Groq, Ollama
-and many others implement the first of the two.
+and many others implement the first of them.
 """
 
 import base64
@@ -20,8 +20,10 @@ from belino.testing.models import (
     ModelServer,
     event,
     pieces,
+    read_form,
     stream,
 )
+from belino.testing.models.speech import broken_form, transcription
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -34,7 +36,10 @@ Json = dict[str, Any]
 
 
 class OpenAIServer(ModelServer):
-    """`/v1/chat/completions`, `/v1/responses` and `/v1/models/NAME`; an SDK's base URL is `url` + `/v1`."""
+    """`/v1/chat/completions`, `/v1/responses`, `/v1/audio/transcriptions` and `/v1/models/NAME`.
+
+    An SDK's base URL is `url` + `/v1`.
+    """
 
     def __init__(self, script: ModelScript = (), *, key: str = "") -> None:
         super().__init__(script, key=key)
@@ -43,30 +48,36 @@ class OpenAIServer(ModelServer):
     def add_routes(self, app: "web.Application") -> None:
         app.router.add_post("/v1/chat/completions", self._chat)
         app.router.add_post("/v1/responses", self._responses)
+        app.router.add_post("/v1/audio/transcriptions", self._transcriptions)
         app.router.add_get("/v1/models/{name:.+}", self._model)
 
     async def _chat(self, request: "web.Request") -> "web.StreamResponse":
-        from aiohttp import web
-
         asked, reply = await self.reply_to(request)
         if isinstance(reply, ModelFailure):
             return failed(reply)
         whole = _completion(asked.body, reply, next(self._numbers))
         if not asked.body.get("stream"):
-            return web.json_response(whole)
+            return await self.deliver(request, reply, whole)
         return await stream(self, request, reply, _chat_said(whole), _chat_ending(whole))
 
     async def _responses(self, request: "web.Request") -> "web.StreamResponse":
-        from aiohttp import web
-
         asked, reply = await self.reply_to(request)
         if isinstance(reply, ModelFailure) and reply.status != 200:
             return failed(reply)
         whole = _response(asked.body, reply, next(self._numbers))
         if not asked.body.get("stream"):
-            return web.json_response(whole)
+            return await self.deliver(request, reply, whole)
         lines = [event({**line, "sequence_number": at}, named=True) for at, line in enumerate(_response_events(whole))]
         return await stream(self, request, reply, lines[:-1], lines[-1:])
+
+    async def _transcriptions(self, request: "web.Request") -> "web.StreamResponse":
+        asked = await read_form(request)
+        _, reply = await self.reply_to(request, asked)
+        if not isinstance(reply, ModelFailure) and (broken := broken_form(asked)):
+            reply = broken
+        if isinstance(reply, ModelFailure):
+            return failed(reply)
+        return await self.deliver(request, reply, transcription(asked, reply))
 
     async def _model(self, request: "web.Request") -> "web.StreamResponse":
         from aiohttp import web
@@ -78,6 +89,8 @@ class OpenAIServer(ModelServer):
         )
 
     def refusal(self, request: "web.Request", body: Mapping[str, Any]) -> ModelFailure | None:
+        if request.path.endswith("/transcriptions"):
+            return self._unauthorized(request)
         return self._unauthorized(request) or broken_rule(body)
 
     def _unauthorized(self, request: "web.Request") -> ModelFailure | None:
