@@ -36,8 +36,8 @@ def test_an_unknown_name_is_told_with_the_known_ones() -> None:
         registry.find("adapters", "telepathy")
 
 
-def test_a_group_that_nobody_offers_anything_for_is_told_too() -> None:
-    with pytest.raises(ConfigError, match="no provider named 'x'; known ones: none"):
+def test_an_unknown_provider_is_told_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"no provider named 'x'; known ones: .*\bopenai\b"):
         registry.find("providers", "x")
 
 
