@@ -27,7 +27,7 @@ def user(*content: Mapping[str, Any] | str) -> dict[str, Any]:
 async def post(server: MessagesServer, *messages: Mapping[str, Any], **more: Any) -> tuple[int, str]:
     body = {"model": "claude-test", "max_tokens": 100, "messages": messages, **more}
     sent = io.BytesIO(json.dumps(body).encode())
-    headers = {"x-api-key": "key-one", "content-type": "application/json"}
+    headers = {"x-api-key": "key-one", "anthropic-version": "2023-06-01", "content-type": "application/json"}
     url = f"{server.url}/v1/messages"
     async with aiohttp.ClientSession() as http, http.post(url, data=sent, headers=headers) as answer:
         return answer.status, await answer.text()

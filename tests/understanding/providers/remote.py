@@ -25,6 +25,14 @@ SPEECH = ModelSpeech(
 )
 
 
+NO_WORDS: Mapping[Skill, str] = {}
+
+
+def said_in(reply: ModelReply) -> str:
+    assert isinstance(reply, ModelAnswer | ModelSpeech)
+    return reply.text
+
+
 class Room:
     """One server, and providers that may reach it."""
 
@@ -64,7 +72,11 @@ class Room:
             await client.close()
 
     async def keeps_the_contract(
-        self, replies: Mapping[Skill, ModelReply], material: Mapping[Skill, Sequence[Material]]
+        self,
+        replies: Mapping[Skill, ModelReply],
+        material: Mapping[Skill, Sequence[Material]],
+        *,
+        expects: Mapping[Skill, str] = NO_WORDS,
     ) -> tuple[str, ...]:
         """Check the provider against its server, which answers each skill with its reply."""
         told: list[ModelReply] = []
@@ -85,7 +97,7 @@ class Room:
             ProviderTrial(
                 make=self.provider,
                 material=material,
-                expects={skill: reply.text.split(".")[0] for skill, reply in replies.items()},  # type: ignore[union-attr]
+                expects={**{skill: said_in(reply) for skill, reply in replies.items()}, **expects},
                 secrets=[KEY],
                 answer=answer,
                 hang=hang,
