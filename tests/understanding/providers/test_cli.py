@@ -34,7 +34,7 @@ class Programs:
         return str(path)
 
     def provider(self, script: str, *args: str, clock: Any = None, **settings: Any) -> Provider:
-        config = Config(command=self.program(script), **({"args": args} if args else {}), **settings)
+        config = Config(command=self.program(script), args=args or ("{{AttachmentPath}}",), **settings)
         return Provider(config, FakeProviderContext(scratch=self.scratch, clock=clock))
 
     @property
@@ -200,7 +200,7 @@ async def test_a_cancelled_reading_kills_the_program_and_removes_its_folder(prog
 
 
 async def test_what_a_program_left_running_is_killed_when_it_ends(programs: Programs, child_of: Path) -> None:
-    provider = programs.provider(f"sleep 600 >/dev/null & echo $! > {child_of}; echo done")
+    provider = programs.provider(f"sleep 600 & echo $! > {child_of}; echo done")
     read = await provider.read(Skill.TRANSCRIBE, [programs.sound], ReadingOptions())
     assert read.text == "done"
 

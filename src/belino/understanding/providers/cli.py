@@ -23,8 +23,9 @@ from belino.domain.reading import Material, Read, ReadingOptions, ReadSegment, S
 from belino.net.model_text import finished, frame_label, joined_text
 
 OUTPUT_BYTES = 5 * 1024 * 1024
-PIECE = 64 * 1024
 PASSED_ON = ("PATH", "LANG")
+# What is left in the pipe of a program that has ended; a process that left its group may keep it open.
+DRAIN_SECONDS = 1.0
 
 PLACEHOLDERS = ("AttachmentPath", "OutputDir", "Prompt", "Language", "MaxChars")
 _PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
@@ -147,10 +148,10 @@ class Provider:
 
     async def _run(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> bytes:
         try:
-            process = await asyncio.create_subprocess_exec(
+            transport, output = await asyncio.get_running_loop().subprocess_exec(
+                _Output,
                 *command,
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 cwd=folder,
                 env=environment,
@@ -159,37 +160,53 @@ class Provider:
         except OSError as error:
             raise ProviderError(f"{self._name} cannot be started: {type(error).__name__}") from None
         try:
-            printed = await self._printed(process)
-            code = await process.wait()
+            await output.enough.wait()
+            code = transport.get_returncode()
+            _kill(transport)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(DRAIN_SECONDS):
+                    await output.ended.wait()
         finally:
-            await _kill(process)
+            _kill(transport)
+            transport.close()
+        if output.length > OUTPUT_BYTES:
+            raise self._too_long()
         if code:
             ended = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
             raise ProviderError(f"{self._name} {ended}; run it in a terminal to see why")
-        return printed
-
-    async def _printed(self, process: asyncio.subprocess.Process) -> bytes:
-        assert process.stdout is not None
-        pieces: list[bytes] = []
-        length = 0
-        while piece := await process.stdout.read(PIECE):
-            length += len(piece)
-            if length > OUTPUT_BYTES:
-                raise self._too_long()
-            pieces.append(piece)
-        return b"".join(pieces)
+        return b"".join(output.pieces)
 
     def _too_long(self) -> ProviderError:
         return ProviderError(f"{self._name} wrote more than {OUTPUT_BYTES} bytes")
 
 
-async def _kill(process: asyncio.subprocess.Process) -> None:
-    """Kill what is left of the command and everything it started."""
+def _kill(transport: asyncio.SubprocessTransport) -> None:
+    """Kill the program and what it started, also what it left running."""
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    # The group is dead: this ends at once, and a cancellation must not leave a zombie.
-    if process.returncode is None:
-        await process.wait()
+        os.killpg(transport.get_pid(), signal.SIGKILL)
+
+
+class _Output(asyncio.SubprocessProtocol):
+    """What a program prints, until it ends or has printed too much."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.length = 0
+        self.enough = asyncio.Event()
+        self.ended = asyncio.Event()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.length += len(data)
+        if self.length > OUTPUT_BYTES:
+            self.enough.set()
+        else:
+            self.pieces.append(data)
+
+    def process_exited(self) -> None:
+        self.enough.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.ended.set()
 
 
 def _text_file(folder: Path) -> bytes | None:
