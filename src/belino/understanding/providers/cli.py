@@ -8,6 +8,7 @@ import shutil
 import signal
 import stat
 import struct
+import subprocess
 import tempfile
 import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -147,12 +148,14 @@ class Provider:
             yield argument
 
     async def _run(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> bytes:
+        output = _Output()
         try:
-            transport, output = await asyncio.get_running_loop().subprocess_exec(
-                _Output,
-                *command,
-                stdin=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.DEVNULL,
+            # Not asyncio's: a cancellation while it starts a process kills that one only, not what it has started.
+            process = subprocess.Popen(  # noqa: ASYNC220, S603 - it does not wait, and the operator chose the program
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
                 cwd=folder,
                 env=environment,
                 start_new_session=True,
@@ -160,15 +163,10 @@ class Provider:
         except OSError as error:
             raise ProviderError(f"{self._name} cannot be started: {type(error).__name__}") from None
         try:
-            await output.enough.wait()
-            code = transport.get_returncode()
-            _kill(transport)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(DRAIN_SECONDS):
-                    await output.ended.wait()
+            code = await output.collect(process)
         finally:
-            _kill(transport)
-            transport.close()
+            _kill(process)
+            await asyncio.to_thread(process.wait)
         if output.length > OUTPUT_BYTES:
             raise self._too_long()
         if code:
@@ -180,33 +178,50 @@ class Provider:
         return ProviderError(f"{self._name} wrote more than {OUTPUT_BYTES} bytes")
 
 
-def _kill(transport: asyncio.SubprocessTransport) -> None:
+def _kill(process: subprocess.Popen[bytes]) -> None:
     """Kill the program and what it started, also what it left running."""
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(transport.get_pid(), signal.SIGKILL)
+        os.killpg(process.pid, signal.SIGKILL)
 
 
-class _Output(asyncio.SubprocessProtocol):
+class _Output(asyncio.Protocol):
     """What a program prints, until it ends or has printed too much."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
         self.length = 0
-        self.enough = asyncio.Event()
-        self.ended = asyncio.Event()
+        self._enough = asyncio.Event()
+        self._ended = asyncio.Event()
 
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
+    async def collect(self, process: subprocess.Popen[bytes]) -> int:
+        """Wait for the end, kill what is left, and return the exit code."""
+        pipe, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: self, process.stdout)
+        try:
+            async with asyncio.TaskGroup() as group:
+                waiting = group.create_task(self._until_exit(process))
+                await self._enough.wait()
+                _kill(process)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(DRAIN_SECONDS):
+                    await self._ended.wait()
+        finally:
+            pipe.close()
+        return waiting.result()
+
+    async def _until_exit(self, process: subprocess.Popen[bytes]) -> int:
+        code = await asyncio.to_thread(process.wait)
+        self._enough.set()
+        return code
+
+    def data_received(self, data: bytes) -> None:
         self.length += len(data)
         if self.length > OUTPUT_BYTES:
-            self.enough.set()
+            self._enough.set()
         else:
             self.pieces.append(data)
 
-    def process_exited(self) -> None:
-        self.enough.set()
-
     def connection_lost(self, exc: Exception | None) -> None:
-        self.ended.set()
+        self._ended.set()
 
 
 def _text_file(folder: Path) -> bytes | None:
