@@ -88,13 +88,17 @@ class ModelSpeech:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRaw:
-    """Exactly these bytes, `times` over, as an answer of this type; with `cut` the connection breaks after them."""
+    """Exactly these bytes, `times` over, as an answer of this type.
+
+    After them the connection breaks with `cut`, and nothing comes any more with `stalls`.
+    """
 
     body: bytes = b""
     content_type: str = "application/json"
     status: int = 200
     times: int = 1
     cut: bool = False
+    stalls: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
     text: str = field(default="", init=False)
 
@@ -190,6 +194,8 @@ class ModelServer(ABC):
         with suppress(ConnectionError):
             for _ in range(reply.times):
                 await response.write(reply.body)
+        if reply.stalls:
+            await self.closing.wait()
         if reply.cut and request.transport is not None:
             request.transport.abort()
         return response
