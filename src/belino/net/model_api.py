@@ -313,7 +313,7 @@ class ModelApi:
             raise self.error(f"its answer is over {ANSWER_BYTES} bytes") from None
         except (AdapterError, MediaError) as error:
             trouble = body.trouble if body is not None else None
-            raise ProviderError(f"{self.name} was not asked: {trouble or error}") from None
+            raise ProviderError(f"{self.name} gave no answer: {trouble or error}") from None
 
     def refusal(self, status: int, headers: Mapping[str, str], body: Raw) -> ProviderError | RateLimited | Unauthorized:
         """The error for a status and its body."""

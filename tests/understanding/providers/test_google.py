@@ -115,6 +115,16 @@ async def test_an_upload_is_deleted_when_the_reading_is_cancelled(google: Room) 
     assert (len(server(google).uploads), server(google).files) == (1, {})
 
 
+async def test_a_deletion_that_hangs_does_not_cost_the_reading(google: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("belino.understanding.providers.google.DELETE_SECONDS", 0.05)
+    clock = FakeClock()
+    server(google).deletion_hangs = True
+    google.server.script = [ModelAnswer(text=SEEN)]
+    provider = google.provider(clock=clock, inline_bytes=0)
+    assert (await provider.read(Skill.DESCRIBE_VIDEO, [video(google)], quick())).text == SEEN
+    assert len(server(google).files) == 1
+
+
 async def test_a_deletion_that_failed_is_repeated_before_the_next_reading_and_on_closing(google: Room) -> None:
     google.server.script = [ModelAnswer(text=SEEN)] * 3
     provider: Any = google.provider(inline_bytes=0)

@@ -70,6 +70,7 @@ class GeminiServer(ModelServer):
         self.polls = 0
         """How often the state of the next uploads must be asked for."""
         self.deletion_fails = False
+        self.deletion_hangs = False
         self.upload_host = ""
         """Another host for uploads, as only a compromised server would name one."""
 
@@ -158,6 +159,8 @@ class GeminiServer(ModelServer):
         from aiohttp import web
 
         name = f"files/{request.match_info['name']}"
+        if self.deletion_hangs:
+            await self.closing.wait()
         if self.deletion_fails:
             return failed(ModelFailure(status=500, kind="backendError", message="Internal error."))
         if self.files.pop(name, None) is None:

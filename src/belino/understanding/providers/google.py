@@ -3,8 +3,8 @@
 import asyncio
 import re
 import secrets
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -26,9 +26,10 @@ MODEL = "gemini-3.5-flash-lite"
 INLINE_BYTES = 14 * 1024 * 1024
 FILE_BYTES = 2 * 1024**3
 POLL_SECONDS = 2.0
-DELETE_SECONDS = 10.0
-# A turn does not wait for a deletion; what is left is deleted before the next reading, and by Google after two days.
-CANCELLED_SECONDS = 0.5
+# A turn hardly waits for deletions: what is left is deleted before the next reading, and by Google after two days.
+DELETE_SECONDS = 0.8
+LATER_SECONDS = 5.0
+MOST_UNDELETED = 100
 OUTPUT_TOKENS = 32_768
 GONE = frozenset({403, 404})
 
@@ -87,17 +88,32 @@ class Provider:
 
     async def read(self, skill: Skill, material: Sequence[Material], options: ReadingOptions) -> Read:
         self._api.check_sizes(material, FILE_BYTES)
-        async with self._api.within(options.timeout):
-            await self._delete_left()
-            if sum(file.size for file in material) <= self._config.inline_bytes:
+        if sum(file.size for file in material) <= self._config.inline_bytes:
+            async with self._api.within(options.timeout):
+                await self._delete(LATER_SECONDS)
                 inline = [{"inlineData": {"mimeType": f.mime, "data": InlineFile(material=f)}} for f in material]
                 return await self._generate(skill, material, inline, options)
-            async with self._uploaded(material, options) as linked:
-                return await self._generate(skill, material, linked, options)
+        return await self._read_uploaded(skill, material, options)
 
     async def close(self) -> None:
         """Delete uploads whose deletion failed before."""
-        await self._delete_left()
+        await self._delete(LATER_SECONDS)
+
+    async def _read_uploaded(self, skill: Skill, material: Sequence[Material], options: ReadingOptions) -> Read:
+        """Upload the files, read them, and delete them however that ends."""
+        begun: list[str] = []
+        try:
+            async with self._api.within(options.timeout):
+                await self._delete(LATER_SECONDS)
+                linked = []
+                for file in material:
+                    begun.append(f"files/{secrets.token_hex(16)}")
+                    uri = await self._upload(file, begun[-1], options.timeout)
+                    linked.append({"fileData": {"mimeType": file.mime, "fileUri": uri}})
+                return await self._generate(skill, material, linked, options)
+        finally:
+            self._undeleted = [*self._undeleted, *begun][-MOST_UNDELETED:]
+            await self._delete(DELETE_SECONDS)
 
     async def _generate(
         self,
@@ -150,29 +166,6 @@ class Provider:
             tokens=read.tokens,
         )
 
-    @asynccontextmanager
-    async def _uploaded(
-        self, material: Sequence[Material], options: ReadingOptions
-    ) -> AsyncIterator[Sequence[Mapping[str, object]]]:
-        """The files at Google; they are deleted however the block ends."""
-        names = [f"files/{secrets.token_hex(16)}" for _ in material]
-        begun: list[str] = []
-        seconds = CANCELLED_SECONDS
-        try:
-            linked = []
-            for file, name in zip(material, names, strict=True):
-                begun.append(name)
-                uri = await self._upload(file, name, options.timeout)
-                linked.append({"fileData": {"mimeType": file.mime, "fileUri": uri}})
-            yield linked
-            seconds = DELETE_SECONDS
-        except (ProviderError, AdapterError):
-            seconds = DELETE_SECONDS
-            raise
-        finally:
-            self._undeleted += begun
-            await self._delete_left(seconds)
-
     async def _upload(self, file: Material, name: str, seconds: float) -> str:
         """Upload a file under a name of our own, known even if the answer is lost; its URI once it is ready."""
         start = await self._api.call(
@@ -200,18 +193,15 @@ class Provider:
             raise self._api.error("it could not process the upload")
         return words(state, "uri")
 
-    async def _delete_left(self, seconds: float = DELETE_SECONDS) -> None:
+    async def _delete(self, seconds: float) -> None:
         """Delete what was uploaded; what cannot be deleted now is tried again later."""
-        while self._undeleted:
-            name = self._undeleted[0]
-            try:
-                async with asyncio.timeout(seconds):
-                    # 403 is its answer for a file that never arrived.
-                    await self._api.call("DELETE", f"/v1beta/{name}", None, seconds=seconds, fine=GONE)
-            except (ProviderError, AdapterError, TimeoutError):
-                return
-            with suppress(ValueError):
-                self._undeleted.remove(name)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                for name in [*self._undeleted]:
+                    with suppress(ProviderError, AdapterError):
+                        # 403 is its answer for a file that never arrived.
+                        await self._api.call("DELETE", f"/v1beta/{name}", None, seconds=seconds, fine=GONE)
+                        self._undeleted = [other for other in self._undeleted if other != name]
 
 
 def _labelled(material: Sequence[Material], files: Sequence[Mapping[str, object]]) -> Iterator[Mapping[str, object]]:
