@@ -104,5 +104,20 @@ def test_an_upload_is_named_by_its_id() -> None:
     assert parse_attachments([{"uploadId": "abc"}], limit=LIMIT) == (Uploaded(upload_id="abc"),)
 
 
+def test_a_client_says_that_a_sound_is_a_voice_message_and_how_long_it_is() -> None:
+    spoken = {"upload_id": "abc", "voice": True, "duration": 2.5}
+    typed = {"content": "AAAA", "mime_type": "audio/ogg", "voice": True}
+    uploaded, framed = parse_attachments([spoken, typed], limit=LIMIT)
+    assert uploaded == Uploaded(upload_id="abc", voice=True, duration=2.5)
+    assert (framed.voice, framed.duration) == (True, None)
+
+
+@pytest.mark.parametrize(
+    "said", [{"voice": 1}, {"voice": "yes"}, {"duration": -1}, {"duration": True}, {"duration": "3"}, {"duration": 1e9}]
+)
+def test_a_voice_message_is_said_in_plain_values(said: dict[str, object]) -> None:
+    assert code_of({"upload_id": "abc", **said}) is Code.BAD_REQUEST
+
+
 def test_the_same_upload_twice_in_one_message_is_refused() -> None:
     assert code_of({"upload_id": "abc"}, {"upload_id": "abc"}) is Code.BAD_REQUEST

@@ -63,6 +63,24 @@ async def test_a_picture_in_the_frame_reaches_the_agent(site: Any) -> None:
         assert "40" in (await answered(chat))["text"]
 
 
+async def test_a_recorded_sound_arrives_as_a_voice_message_and_a_picture_does_not(site: Any) -> None:
+    async with site.socket() as chat:
+        spoken = {
+            "mimeType": "audio/webm;codecs=opus",
+            "fileName": "v.webm",
+            "content": content(b"\x1aE\xdf\xa3 sound"),
+        }
+        said = await chat.call(
+            "chat.send", conversation=MAIN, message="", attachments=[{**spoken, "voice": True, "duration": 2.5}]
+        )
+        (media,) = said["payload"]["message"]["media"]
+        assert (media["kind"], media["mime"], media["duration"]) == ("voice", "audio/webm", 2.5)
+        picture = {"mimeType": "image/png", "fileName": "p.png", "content": content(make_png(4, 3)), "voice": True}
+        refused = await chat.call("chat.send", conversation=MAIN, message="", attachments=[picture], id="m9")
+        assert refused["error"]["message"] == "A voice message must be a sound; this attachment is image/png."
+        assert (await site.gateway.store.messages(ConversationKey.parse(MAIN), ["m9"])) == ()
+
+
 async def test_the_same_id_twice_is_one_message(site: Any) -> None:
     async with site.socket() as chat:
         first = await chat.call("chat.send", conversation=MAIN, message="once", id="same")

@@ -38,7 +38,7 @@ _WORKS = (
     Capabilities(thing=Capability.PICTURE, comes=_EVERY_FILE, goes=YES),
     Capabilities(thing=Capability.VIDEO, comes=_EVERY_FILE, goes="yes; what browsers do not play is a file"),
     Capabilities(thing=Capability.SOUND, comes=_EVERY_FILE, goes="yes; what browsers do not play is a file"),
-    Capabilities(thing=Capability.VOICE, comes="as sound", goes=YES),
+    Capabilities(thing=Capability.VOICE, comes="yes, recorded in the page", goes=YES),
     Capabilities(thing=Capability.FILE, comes=_EVERY_FILE, goes=YES),
     Capabilities(thing=Capability.STICKER, goes=YES),
     Capabilities(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pybase64
 
 from belino.domain.errors import MediaNotFound
-from belino.domain.media import MediaRef, kind_of
+from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.stored import Upload, UploadLimits
@@ -22,6 +22,7 @@ from belino.web.responses import Code, Refusal, bad_request, not_found
 
 FILE_NAME_CHARS = 255
 ATTACHMENTS = 32
+VOICE_SECONDS = 24 * 60 * 60
 
 _UPLOAD_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DATA_URL = re.compile(r"data:([^,;]{0,127})(?:;[^,;]{1,127}){0,8};base64,", re.IGNORECASE)
@@ -37,6 +38,10 @@ class InFrame:
     content: str | list[int] = field(repr=False)
     start: int = 0
     """The start of the base64, after the head of a `data:` URL."""
+    voice: bool = False
+    """Whether it is a recorded voice message, not a sound file."""
+    duration: float | None = None
+    """The length in seconds, as the client measured it."""
 
     @property
     def size(self) -> int:
@@ -62,6 +67,10 @@ class Uploaded:
     """Bytes that were uploaded."""
 
     upload_id: str
+    voice: bool = False
+    """As in `InFrame`."""
+    duration: float | None = None
+    """As in `InFrame`."""
 
 
 Attachment = InFrame | Uploaded
@@ -133,9 +142,12 @@ class PendingAttachments:
         return await self._store.extend_upload(upload.id, 0, _pieces(content))
 
 
-async def as_ref(store: Store, upload: Upload, *, message_id: str, clock: Clock) -> MediaRef:
+async def as_ref(store: Store, upload: Upload, attachment: Attachment, *, message_id: str, clock: Clock) -> MediaRef:
     """A finished upload as a ref whose bytes are already held; a picture has its size at once."""
     assert upload.sha256 is not None
+    kind = kind_of(upload.mime)
+    if attachment.voice and kind is not MediaKind.AUDIO:
+        raise bad_request(f"A voice message must be a sound; this attachment is {upload.mime}.")
     place = upload.conversation
     width, height = await _picture_size(store, upload.sha256)
     return MediaRef(
@@ -144,11 +156,12 @@ async def as_ref(store: Store, upload: Upload, *, message_id: str, clock: Clock)
         channel_id=place.channel,
         message_id=message_id,
         item=upload.id,
-        kind=kind_of(upload.mime),
+        kind=MediaKind.VOICE if attachment.voice else kind,
         mime=upload.mime,
         created=clock.now(),
         file_name=upload.file_name or None,
         size=upload.size,
+        duration=attachment.duration,
         width=width,
         height=height,
         sha256=upload.sha256,
@@ -170,12 +183,14 @@ def _header_of(path: Path) -> bytes:
 
 
 def _parse(item: object) -> Attachment:
-    fields = Fields(item, known=("mime_type", "file_name", "content", "upload_id"), what="An attachment")
+    known = ("mime_type", "file_name", "content", "upload_id", "voice", "duration")
+    fields = Fields(item, known=known, what="An attachment")
+    voice, duration = _flag(fields, "voice"), _seconds(fields, "duration")
     if fields.has("upload_id"):
         upload_id = fields.text("upload_id", most=64)
         if fields.has("content") or not _UPLOAD_ID.fullmatch(upload_id):
             raise bad_request("An attachment has either content or the upload_id of an upload.")
-        return Uploaded(upload_id=upload_id)
+        return Uploaded(upload_id=upload_id, voice=voice, duration=duration)
     content = fields.raw("content")
     if not isinstance(content, str | list):
         raise bad_request("An attachment needs content (base64 or a list of bytes) or an upload_id.")
@@ -187,7 +202,25 @@ def _parse(item: object) -> Attachment:
         file_name=file_name,
         content=content,
         start=head.end() if head else 0,
+        voice=voice,
+        duration=duration,
     )
+
+
+def _flag(fields: Fields, name: str) -> bool:
+    value = fields.raw(name)
+    if not isinstance(value, bool | None):
+        raise bad_request(f"An attachment: {name} must be true or false.")
+    return value is True
+
+
+def _seconds(fields: Fields, name: str) -> float | None:
+    value = fields.raw(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= VOICE_SECONDS:
+        raise bad_request(f"An attachment: {name} must be a number of seconds from 0 to {VOICE_SECONDS}.")
+    return float(value)
 
 
 async def _pieces(content: bytes) -> AsyncIterator[bytes]:

@@ -91,7 +91,10 @@ async def say(site: Site, visitor: Visitor, fields: Fields) -> Json:
     try:
         uploads = await pending.pack(attachments)
         now = site.gateway.clock.now()
-        refs = [await as_ref(site.store, upload, message_id=message_id, clock=site.gateway.clock) for upload in uploads]
+        refs = [
+            await as_ref(site.store, upload, attachment, message_id=message_id, clock=site.gateway.clock)
+            for upload, attachment in zip(uploads, attachments, strict=True)
+        ]
         message = Message(
             conversation=conversation, id=message_id, author=_author(visitor), sent=now, text=text, media=tuple(refs)
         )
