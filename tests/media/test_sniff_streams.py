@@ -4,7 +4,7 @@ import pytest
 
 from belino.media.sniff import sniff
 from belino.media.sniff.hints import UNKNOWN
-from belino.testing.files import make_mp3
+from belino.testing.files import make_mp3, make_webm
 
 FRAMES = make_mp3()
 PACKET = b"\x47\x40\x11\x10" + bytes(184)
@@ -54,3 +54,10 @@ def test_a_stream_of_windows_is_called_as_its_name_says() -> None:
     assert sniff(ASF + ASF_VIDEO, name="clip.wmv").mime == "video/x-ms-wmv"
     assert sniff(ASF + ASF_AUDIO, name="clip.asf").group == "audio"
     assert sniff(ASF, name="song.wma").mime == "audio/x-ms-wma"
+
+
+@pytest.mark.parametrize("content", [b"V_", b"\x83\x81\x01"])
+def test_what_is_spoken_in_a_voice_clip_makes_no_video_of_it(content: bytes) -> None:
+    found = sniff(make_webm(codecs=(b"A_OPUS",)) + content + bytes(64), declared="audio/webm")
+    assert (found.mime, found.exact) == ("audio/webm", True)
+    assert sniff(make_webm(codecs=(b"A_OPUS", b"V_VP9")) + bytes(64)).mime == "video/webm"

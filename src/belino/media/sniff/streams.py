@@ -135,12 +135,13 @@ def _matroska(head: bytes, hints: Hints) -> Found | None:
     webm = head[begin : begin + size].rstrip(b"\0") == b"webm" if size else hints.suggests("video/webm", "audio/webm")
     video, audio = ("video/webm", "audio/webm") if webm else ("video/x-matroska", "audio/x-matroska")
     tracks = head.find(_TRACKS)
-    listed = head[tracks:] if tracks >= 0 else b""
+    first, length = _element_size(head, tracks + len(_TRACKS)) if tracks >= 0 else (0, 0)
+    # Only the list itself: any two bytes occur in the content after it.
+    listed = head[first : first + length]
     if b"\x83\x81\x01" in listed or b"V_" in listed:
         return video, True
     if b"A_" in listed:
-        begin, size = _element_size(listed, len(_TRACKS))
-        return audio, 0 < begin + size <= len(listed)
+        return audio, first + length <= len(head)
     spoken = hints.declared.startswith("audio/") or hints.suggests("audio/webm", "audio/x-matroska")
     return (audio, False) if spoken else (video, bool(size))
 
