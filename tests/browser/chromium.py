@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Error, Playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 ON_A_MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+ELSEWHERE = "belino.test"
 # The browser talks to the gateway on loopback and to nobody else.
 ARGUMENTS = (
     "--disable-background-networking",
@@ -17,6 +18,9 @@ ARGUMENTS = (
     "--no-first-run",
     "--disable-gpu",
     "--disable-quic",
+    # A microphone that beeps twice a second, and a host name of this machine that browsers do not take for localhost.
+    "--use-fake-device-for-media-stream",
+    f"--host-resolver-rules=MAP {ELSEWHERE} 127.0.0.1",
 )
 
 

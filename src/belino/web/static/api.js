@@ -37,7 +37,7 @@ export async function call(method, path, body) {
   return answerOf(response.status, await response.text());
 }
 
-const NAMES = new Set(["name", "file_name", "last_text"]);
+const NAMES = new Set(["name", "file_name", "last_text", "speaker"]);
 
 // All answers of the gateway pass through here, and names are cleaned of signs that disguise them.
 export const read = (text) => JSON.parse(text, (key, value) => (NAMES.has(key) && typeof value === "string" ? format.name(value) : value));

@@ -31,6 +31,10 @@ export class Attachments {
     for (const file of files) this.#uploads.add(this.#conversation, file);
   }
 
+  addVoice(conversation, file, seconds) {
+    this.#uploads.add(conversation, file, { voice: true, duration: Math.round(10 * seconds) / 10 });
+  }
+
   get items() {
     return this.#uploads.of(this.#conversation);
   }
@@ -62,7 +66,8 @@ export class Attachments {
       const { preview, width, height } = this.#chips.get(item.key) ?? {};
       if (this.#chips.has(item.key)) this.#chips.get(item.key).preview = null;
       this.#uploads.remove(item.key, { keepBytes: true });
-      return { upload_id: item.upload_id, file_name: format.name(item.name), mime: item.mime, size: item.size, preview, width, height };
+      const { upload_id, mime, size, voice, duration } = item;
+      return { upload_id, file_name: format.name(item.name), mime, size, voice, duration, preview, width, height };
     });
   }
 
@@ -79,7 +84,7 @@ export class Attachments {
   }
 
   #add(item) {
-    const name = format.name(item.name);
+    const name = item.voice ? `Voice message, ${format.duration(item.duration)}` : format.name(item.name);
     const chip = { node: null, preview: null };
     chip.bar = make("progress", { max: 100, "aria-label": `Upload of ${name}` });
     chip.status = make("span", { class: "chip-status" });
@@ -96,7 +101,7 @@ export class Attachments {
   }
 
   #thumbnail(item, chip) {
-    if (!SHOWN_AS_IMAGE.test(item.mime)) return make("span", { class: "chip-picture" }, icon(iconFor(item.mime)));
+    if (!SHOWN_AS_IMAGE.test(item.mime)) return make("span", { class: "chip-picture" }, icon(item.voice ? "mic" : iconFor(item.mime)));
     chip.preview = URL.createObjectURL(item.blob);
     const image = make("img", { class: "chip-picture", alt: "", src: chip.preview, width: 44, height: 44 });
     image.addEventListener("load", () => Object.assign(chip, { width: image.naturalWidth, height: image.naturalHeight }));

@@ -7,14 +7,14 @@ import { mediaNodes } from "./media.js";
 import { parcelWords, sendWords } from "./parcels.js";
 
 // `does` holds a bubble's actions: why(message), open(pictures, index), read(item), fetch(item), retry(id), edit(id),
-// discard(id), ask(message), answerAgain(message), sendParcel(key), dropParcel(key).
+// discard(id), ask(message), answerAgain(message), sendParcel(key), dropParcel(key). `does.readings` is what was read.
 // `place` is the conversation's platform, and the author under which the reader speaks there.
 // `answered` is the replied-to message, if it is on the page; `media` are its media, if already drawn.
 export function bubble(message, does, place, { answered, media }) {
   return make("article", { class: `message ${side(message, place)}`, "data-id": message.id, "data-state": message.state ?? "stored" },
     make("p", { class: "author" }, message.author.name || message.author.id, spoken(" wrote:")),
     quote(answered),
-    ...(media ? [media] : mediaNodes(message.media, does)),
+    ...(media ? [media] : mediaNodes(message, does)),
     words(message),
     reactions(message),
     meta(message, does, place),

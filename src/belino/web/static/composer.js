@@ -3,6 +3,7 @@ import { Attachments, PER_MESSAGE } from "./attachments.js";
 import { byId, say, show } from "./dom.js";
 import { acceptDrops, filesOf } from "./drop.js";
 import { keep, kept } from "./keep.js";
+import { Voice } from "./voice.js";
 
 const TALLEST = 240;
 
@@ -12,6 +13,7 @@ export class Composer {
   #send = byId("send");
   #note = byId("composer-note");
   #attachments;
+  #voice;
   #conversation = null;
   #readOnly = false;
   #takesFiles = false;
@@ -19,9 +21,10 @@ export class Composer {
   #failedBefore = 0;
   #onsend;
 
-  constructor(uploads, onsend) {
+  constructor(uploads, limitBytes, onsend) {
     this.#onsend = onsend;
     this.#attachments = new Attachments(uploads, () => this.#settle());
+    this.#voice = new Voice(limitBytes, (recorded) => this.#recorded(recorded));
     this.#form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#submit();
@@ -49,6 +52,7 @@ export class Composer {
     byId("attach").disabled = !takesFiles;
     this.#text.placeholder = hint;
     this.#attachments.open(conversation);
+    this.#voice.open(conversation, takesFiles);
     this.#grow();
   }
 
@@ -62,6 +66,25 @@ export class Composer {
   focus() {
     // On a touch screen the keyboard would cover the conversation that was just opened.
     if (!this.#readOnly && matchMedia("(hover: hover)").matches) this.#text.focus();
+  }
+
+  // The page is left: what is being recorded stays in this browser.
+  leave() {
+    this.#voice.keep();
+  }
+
+  discard() {
+    this.#voice.cancel();
+  }
+
+  // A recording leaves with what is written and attached, like any file; a kept one stays beside it.
+  #recorded({ conversation, file, seconds, send }) {
+    this.#attachments.addVoice(conversation, file, seconds);
+    if (!send) return;
+    this.#text.focus();
+    this.#waiting = true;
+    this.#failedBefore = this.#attachments.failed;
+    this.#settle();
   }
 
   #attach(files) {
@@ -93,6 +116,7 @@ export class Composer {
       return;
     }
     this.#waiting = false;
+    this.#voice.hush();
     this.#onsend({ conversation: this.#conversation, text: this.#text.value.trim(), attachments: this.#attachments.take() });
     this.#text.value = "";
     this.#edited();

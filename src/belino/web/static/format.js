@@ -19,10 +19,15 @@ export function size(bytes) {
   return `${value.toFixed(digits)} ${UNITS[unit]}`;
 }
 
-export function duration(seconds) {
-  if (seconds == null) return "";
-  const whole = Math.round(seconds);
-  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
+export const duration = (seconds) => (seconds == null ? "" : clockwise(Math.round(seconds)));
+
+// A place in a sound: the second that has begun.
+export const stamp = (seconds) => clockwise(Math.floor(seconds));
+
+function clockwise(whole) {
+  const [hours, minutes, seconds] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  const two = (value) => String(value).padStart(2, "0");
+  return hours ? `${hours}:${two(minutes)}:${two(seconds)}` : `${minutes}:${two(seconds)}`;
 }
 
 export const time = (iso) => clock.format(new Date(iso));

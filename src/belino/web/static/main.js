@@ -12,6 +12,7 @@ import { Outbox } from "./outbox.js";
 import { Pairings } from "./pairings.js";
 import { Parcels } from "./parcels.js";
 import { Reader } from "./reader.js";
+import { Readings } from "./readings.js";
 import { Room } from "./room.js";
 import { Savings } from "./savings.js";
 import { Socket } from "./socket.js";
@@ -45,7 +46,7 @@ async function enter(me) {
   const uploads = new Uploads(me.limits.file_bytes);
   const turns = new Turns((conversation) => socket.request("chat.abort", { conversation }), () => conversations.draw());
   const conversations = new Conversations((conversation) => turns.isBusy(conversation));
-  const composer = new Composer(uploads, (message) => outbox.add(message));
+  const composer = new Composer(uploads, me.limits.file_bytes, (message) => outbox.add(message));
   const draft = new Draft();
   const parcels = new Parcels();
   const savings = new Savings();
@@ -53,19 +54,21 @@ async function enter(me) {
     room.brought(await call("POST", "/api/media/fetch", { ref }));
     savings.changed();
   };
+  const readings = new Readings(me.reads);
   const following = new Following(socket, (conversation) => turns.isBusy(conversation));
-  const room = new Room({ me, outbox, turns, draft, parcels, following, does: actions({ outbox, composer, parcels, bring }) });
+  const room = new Room({ me, outbox, turns, draft, parcels, following, does: actions({ outbox, composer, parcels, bring, readings }) });
   const pairings = new Pairings();
 
   byId("version").textContent = `belino ${me.version}`;
   onSignedOut(() => {
     socket.stop();
+    composer.leave();
     showWelcome("Your session has ended. What you wrote is kept in this browser.");
   });
   byId("skip").addEventListener("click", () => byId("text").focus());
-  byId("sign-out").addEventListener("click", () => signOut(socket));
+  byId("sign-out").addEventListener("click", () => signOut(socket, composer));
   showConnection(socket);
-  listen({ socket, room, turns, draft, conversations, following, uploads, savings, pairings, parcels });
+  listen({ socket, room, turns, draft, conversations, following, uploads, savings, pairings, parcels, readings });
 
   const openFromAddress = () => open({ room, composer, conversations });
   window.addEventListener("hashchange", openFromAddress);
@@ -76,11 +79,12 @@ async function enter(me) {
   socket.start();
 }
 
-const actions = ({ outbox, composer, parcels, bring }) => {
-  const viewer = new Viewer();
-  const reader = new Reader();
+const actions = ({ outbox, composer, parcels, bring, readings }) => {
+  const viewer = new Viewer(readings);
+  const reader = new Reader(readings);
   const why = new Why();
   return {
+    readings,
     why: (message) => why.open(message),
     open: (pictures, at) => viewer.open(pictures, at),
     read: (item) => reader.open(item),
@@ -98,10 +102,11 @@ const actions = ({ outbox, composer, parcels, bring }) => {
   };
 };
 
-function listen({ socket, room, turns, draft, conversations, following, uploads, savings, pairings, parcels }) {
+function listen({ socket, room, turns, draft, conversations, following, uploads, savings, pairings, parcels, readings }) {
   const quietly = (promise) => promise.catch(() => {});
   socket.addEventListener("hello", () => {
     turns.forget();
+    readings.forget();
     quietly(room.connected());
     quietly(conversations.load());
     uploads.hurry();
@@ -111,6 +116,7 @@ function listen({ socket, room, turns, draft, conversations, following, uploads,
   });
   socket.addEventListener("lost", () => {
     turns.forget();
+    readings.forget();
     quietly(room.catchUp());
     quietly(conversations.load());
     quietly(pairings.load());
@@ -141,6 +147,7 @@ function listen({ socket, room, turns, draft, conversations, following, uploads,
     turns.take(detail);
     if ((detail.state === "failed" || detail.state === "aborted") && detail.conversation === room.conversation) quietly(room.catchUp());
   });
+  socket.addEventListener("reading", ({ detail }) => readings.took(detail));
   // A socket that is refused repeatedly may mean that the session is over; a request shows it.
   socket.addEventListener("state", ({ detail }) => detail.state === "waiting" && quietly(call("GET", "/api/me")));
 }
@@ -160,8 +167,9 @@ async function open({ room, composer, conversations }) {
   await room.open(known).catch(() => {});
 }
 
-async function signOut(socket) {
+async function signOut(socket, composer) {
   socket.stop();
+  composer.discard();
   await call("POST", "/api/logout").catch(() => {});
   await forgetEverything().catch(() => {});
   showWelcome("You are signed out.", "See you soon");

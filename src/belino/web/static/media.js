@@ -4,6 +4,7 @@ import { button, make, say } from "./dom.js";
 import * as format from "./format.js";
 import { glance } from "./glances.js";
 import { icon } from "./icons.js";
+import { nameOf } from "./names.js";
 
 const TALLEST = 420;
 const WIDEST = 460;
@@ -12,14 +13,18 @@ const UNKNOWN = { width: 320, height: 240 };
 const CANNOT_PLAY = "This browser cannot play it; download it instead";
 
 // `does` holds a bubble's actions; see bubble.js.
-export function mediaNodes(media, does) {
+export function mediaNodes({ media, author }, does) {
   if (!media.length) return [];
+  // What the agent says aloud it also writes.
+  const read = (item, options) => panel(item, does, { quiet: author.is_agent && item.kind === "voice", ...options });
   const pictures = media.filter((item) => isPicture(item.mime) && item.url);
   const others = media.filter((item) => !pictures.includes(item));
-  const nodes = others.map((item) => player(item, does) ?? card(item, does));
+  const nodes = others.map((item) => player(item, does, read) ?? card(item, does, read(item)));
   if (pictures.length) {
     const many = pictures.length > 1;
-    nodes.unshift(make("div", { class: many ? "pictures many" : "pictures" }, ...pictures.map((item) => picture(item, pictures, many, does))));
+    // Below an album only what was read is shown; one of its pictures is read in the viewer.
+    const panels = pictures.map((item) => read(item, many ? { quiet: true, named: true } : {})?.node);
+    nodes.unshift(make("div", { class: many ? "pictures many" : "pictures" }, ...pictures.map((item) => picture(item, pictures, many, does))), ...panels.filter(Boolean));
   }
   return [make("div", { class: "media" }, ...nodes)];
 }
@@ -45,23 +50,29 @@ function room(item) {
   return { width: Math.max(SMALLEST, Math.round(width * scale)), height: Math.max(SMALLEST, Math.round(height * scale)) };
 }
 
-function player(item, does) {
+// What was read from it, and buttons to read it. Without its bytes there is nothing to read.
+const panel = (item, does, options) => (item.url && item.ref && !item.local ? does.readings.panel(item, options) : null);
+
+function player(item, does, read) {
   if (!item.url || item.local) return null;
-  if (item.mime.startsWith("audio/")) return heard(item, does);
-  return item.mime.startsWith("video/") ? watched(item, does) : null;
+  if (item.mime.startsWith("audio/")) return heard(item, does, read);
+  return item.mime.startsWith("video/") ? watched(item, does, read) : null;
 }
 
-function heard(item, does) {
+function heard(item, does, read) {
   const line = fileLine(item);
   const audio = make("audio", { controls: true, preload: "none", src: item.url, "aria-label": nameOf(item) });
   const seen = shows(item) ? glance(item, does, ({ seconds }) => lasts(line, item, seconds)) : null;
-  audio.addEventListener("timeupdate", () => seen?.style.setProperty("--played", `${(100 * audio.currentTime) / audio.duration || 0}%`));
+  audio.addEventListener("timeupdate", () => seen?.style.setProperty("--played", `${(100 * audio.currentTime) / lengthOf(audio, item) || 0}%`));
   audio.addEventListener("error", () => trouble(line, CANNOT_PLAY));
-  return make("figure", { class: "player" }, make("figcaption", {}, line), seen, audio);
+  return make("figure", { class: "player" }, make("figcaption", {}, line), seen, audio, read(item, { player: audio })?.node);
 }
 
+// A recording of a browser does not say how long it is.
+const lengthOf = ({ duration }, item) => (Number.isFinite(duration) ? duration : item.duration);
+
 // The player itself shows the poster; nothing of the video is loaded before it is played.
-function watched(item, does) {
+function watched(item, does, read) {
   const line = fileLine(item);
   const { width, height } = room(item);
   const video = make("video", { controls: true, preload: shows(item) ? "none" : "metadata", src: item.url, width, height, "aria-label": nameOf(item) });
@@ -74,26 +85,29 @@ function watched(item, does) {
     place.remove();
   }) : null;
   seen?.classList.add("hushed");
-  return make("figure", { class: "player" }, video, make("figcaption", {}, line, seen));
+  return make("figure", { class: "player" }, video, make("figcaption", {}, line, seen), read(item, { player: video })?.node);
 }
 
-function card(item, does) {
+function card(item, does, readings = null) {
   const line = fileLine(item);
   const problem = item.reason || (item.url || item.local ? "" : missing(item.outcome));
   if (problem) trouble(line, problem, item.outcome === "referenced");
   if (!item.url && !item.local && item.ref) line.append(fetchButton(item, does, line));
-  return make("div", { class: "file" }, line, shows(item) ? glance(item, does, ({ seconds }) => lasts(line, item, seconds)) : null);
+  const learned = ({ kind, text, picture: scan, seconds }) => {
+    lasts(line, item, seconds);
+    if (kind === "text" && !text && scan) readings?.scanned();
+  };
+  return make("div", { class: "file" }, line, shows(item) ? glance(item, does, learned) : null, readings?.node);
 }
 
 const shows = (item) => Boolean(item.preview && item.url && !item.local);
-const nameOf = (item) => item.file_name || item.kind.replace(/^./, (first) => first.toUpperCase());
 
 function fileLine(item) {
   const name = nameOf(item);
   return make("div", { class: "file-line" },
     make("span", { class: "file-icon" }, icon(iconFor(item.mime))),
     make("span", { class: "file-words" }, make("span", { class: "file-name", text: name }), make("span", { class: "file-facts", text: factsOf(item) })),
-    item.url && !item.local ? make("a", { class: "icon-button", href: item.url, download: name, "aria-label": `Download ${name}` }, icon("download")) : null);
+    item.url && !item.local ? make("a", { class: "icon-button", href: item.url, download: item.file_name || name, "aria-label": `Download ${name}` }, icon("download")) : null);
 }
 
 // Viewing fetches nothing; this button does.

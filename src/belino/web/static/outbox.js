@@ -71,7 +71,7 @@ export class Outbox extends EventTarget {
 
   async #send(entry) {
     const { id, conversation, text, reply_to } = entry;
-    const attachments = entry.attachments.map(({ upload_id }) => ({ upload_id }));
+    const attachments = entry.attachments.map(({ upload_id, voice, duration }) => ({ upload_id, voice, duration }));
     try {
       const answer = await this.#socket.request("chat.send", { id, conversation, message: text, attachments, reply_to });
       if (!this.#entries.has(id)) return true;

@@ -12,8 +12,10 @@ export class Reader {
   #part = 1;
   #parts = 1;
   #asked = 0;
+  #readings;
 
-  constructor() {
+  constructor(readings) {
+    this.#readings = readings;
     byId("reader-close").addEventListener("click", () => this.#dialog.close());
     this.#dialog.addEventListener("click", ({ target }) => target === this.#dialog && this.#dialog.close());
     byId("reader-previous").addEventListener("click", () => this.#turn(this.#part - 1));
@@ -72,8 +74,30 @@ export class Reader {
       seen.notes.length ? make("ul", { class: "reader-notes" }, ...seen.notes.map((note) => make("li", { text: note }))) : null,
       seen.title && seen.kind === "text" ? make("h3", { dir: "auto", text: seen.title }) : null,
       seen.picture ? scan(seen) : seen.text ? text : make("p", { class: "quiet", text: "There is no text here." }),
+      seen.picture && this.#item.ref && this.#readings.readsPages ? this.#readScan(seen) : null,
       this.#more(seen, text),
     ].filter(Boolean);
+  }
+
+  // The text of a scanned page, on request.
+  #readScan({ part }) {
+    const place = make("div", { class: "reader-read" });
+    const read = make("button", { type: "button", class: "button", text: "Read the text of this page" });
+    read.addEventListener("click", async () => {
+      const asked = this.#asked;
+      place.replaceChildren(make("p", { class: "reading-state", role: "status" }, make("span", { class: "spinner", "aria-hidden": "true" }), "Reading the text…"));
+      this.#body.focus({ preventScroll: true });
+      try {
+        const { text, uncertain, provider } = await this.#readings.readPage(this.#item, part);
+        if (asked === this.#asked) place.replaceChildren(
+          make("p", { class: "quiet", role: "status", text: `Read by ${provider}${uncertain ? ", uncertain" : ""}` }),
+          make("div", { class: "reader-text", text: text || "There is no text in it." }));
+      } catch (error) {
+        if (asked === this.#asked) place.replaceChildren(failure(error.message), read);
+      }
+    });
+    place.append(read);
+    return place;
   }
 
   // A part may be as long as a book: it is loaded in pieces.

@@ -156,8 +156,8 @@ export class Room {
   }
 }
 
-const localMedia = ({ file_name, mime, size, preview, width, height }) => ({
-  kind: mime.split("/")[0], mime, file_name, size, width, height, url: preview ?? null, local: true,
+const localMedia = ({ file_name, mime, size, voice, duration, preview, width, height }) => ({
+  kind: voice ? "voice" : mime.split("/")[0], mime, file_name, size, duration, width, height, url: preview ?? null, local: true,
 });
 
 const history = (values) => call("GET", `/api/messages?${query(values)}`);

@@ -22,6 +22,7 @@ export class Timeline {
 
   clear(place) {
     this.#place = place;
+    this.#does.readings.clear();
     for (const known of [this.#messages, this.#unsent, this.#nodes, this.#days]) known.clear();
     this.#list.replaceChildren();
     show(this.#empty, false);
@@ -48,6 +49,7 @@ export class Timeline {
       if (!known && !this.#unsent.has(message.id)) fresh += 1;
       this.#unsent.delete(message.id);
       this.#messages.set(message.id, message);
+      this.#does.readings.learn(message);
       this.#draw(message, known);
       this.#drawAnswers(message);
     }

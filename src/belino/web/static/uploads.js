@@ -11,7 +11,7 @@ const LONGEST_WAIT = 15_000;
 // The gateway keeps a finished upload for an hour; one of this age is checked, and sent again if it is gone.
 const FRESH_MS = 50 * 60_000;
 
-// An item: { key, conversation, name, mime, size, blob, upload_id, offset, state, error }.
+// An item: { key, conversation, name, mime, size, blob, voice, duration, upload_id, offset, state, error }.
 // States: queued → uploading (⇄ retrying) → done, or failed with a reason.
 export class Uploads extends EventTarget {
   #items = new Map();
@@ -28,10 +28,11 @@ export class Uploads extends EventTarget {
     return [...this.#items.values()].filter((item) => item.conversation === conversation);
   }
 
-  add(conversation, file) {
+  // `spoken`: a recorded voice message, with its duration.
+  add(conversation, file, spoken = {}) {
     const item = {
       key: newId(), conversation, name: file.name || "file", mime: file.type || "application/octet-stream",
-      size: file.size, blob: file, upload_id: null, offset: 0, state: "queued", error: "", attempt: 0,
+      size: file.size, blob: file, ...spoken, upload_id: null, offset: 0, state: "queued", error: "", attempt: 0,
     };
     this.#items.set(item.key, item);
     const reason = this.#refusal(item);
@@ -166,8 +167,8 @@ export class Uploads extends EventTarget {
   }
 
   // Without IndexedDB (private windows) uploads work, but do not survive a reload.
-  #remember({ key, conversation, name, mime, size, blob, upload_id, chunk }) {
-    keepFile({ key, conversation, name, mime, size, blob, upload_id, chunk }).then(
+  #remember({ key, conversation, name, mime, size, blob, voice, duration, upload_id, chunk }) {
+    keepFile({ key, conversation, name, mime, size, blob, voice, duration, upload_id, chunk }).then(
       () => this.#items.has(key) || dropFile(key),
       () => {},
     );

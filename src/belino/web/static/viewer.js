@@ -1,14 +1,17 @@
 // Shows the pictures of a message one by one in a dialog, controlled by arrows, Escape and a click beside it.
 import { byId, show } from "./dom.js";
 import * as format from "./format.js";
+import { capabilityOf } from "./names.js";
 
 export class Viewer {
   #dialog = byId("viewer");
   #image = byId("viewer-image");
   #pictures = [];
   #at = 0;
+  #readings;
 
-  constructor() {
+  constructor(readings) {
+    this.#readings = readings;
     byId("viewer-close").addEventListener("click", () => this.#dialog.close());
     byId("viewer-previous").addEventListener("click", () => this.#step(-1));
     byId("viewer-next").addEventListener("click", () => this.#step(1));
@@ -51,6 +54,9 @@ export class Viewer {
     byId("viewer-count").textContent = [place, dimensions, format.size(picture.size)].filter(Boolean).join(" · ");
     byId("viewer-download").href = picture.original ?? picture.url;
     byId("viewer-download").download = name;
+    // A poster or a page of something else is not read as a picture.
+    const read = picture.ref && !picture.local && capabilityOf(picture) === "image";
+    byId("viewer-readings").replaceChildren(...(read ? [this.#readings.panel(picture).node] : []));
     this.#arrow("viewer-previous", many, this.#at === 0);
     this.#arrow("viewer-next", many, this.#at === this.#pictures.length - 1);
   }

@@ -5,7 +5,7 @@ import * as format from "./format.js";
 import { told } from "./told.js";
 
 const STAGES = {
-  received: "Received", stored: "Stored", gate: "Access", turn: "Turn", tool: "Tool", media: "Media", reply: "Reply", delivery: "Delivery",
+  received: "Received", stored: "Stored", gate: "Access", turn: "Turn", tool: "Tool", media: "Media", reading: "Reading", reply: "Reply", delivery: "Delivery",
 };
 const BAD = new Set(["failed", "interrupted", "denied", "dead", "uncertain", "refused", "expired", "too large", "over daily limit", "not found", "unsupported"]);
 
@@ -35,6 +35,7 @@ async function story(message) {
     about(answer),
     section("Step by step", steps.length ? make("ol", { class: "steps" }, ...steps.map((one, at) => step(one, steps[at - 1]))) : null),
     section("Media", list(answer.media, mediaItem)),
+    section("Readings", list(answer.readings ?? [], attempt)),
     section("Delivery", list(answer.parcels, parcel)),
     answer.message.author.is_agent || answer.message.deleted ? null : told(message),
   ];
@@ -75,6 +76,17 @@ function mediaItem(item) {
   return make("li", {}, make("p", { class: "step-line" }, make("strong", { text: name }), outcomeOf(item.outcome)),
     make("p", { class: "quiet", text: facts }), item.reason ? make("p", { class: "step-reason", text: item.reason }) : null);
 }
+
+// Which provider was tried, how it ended, how long it took, where the media went and what that cost.
+function attempt({ ref, as, form = as, provider, model, outcome, reason, milliseconds, usd, sent_to: host, cached }) {
+  const ran = cached ? ["stored text, nothing was sent"] : milliseconds ? [took(milliseconds), host ? `sent to ${host}` : "on this machine", cost(usd, host)] : [];
+  const facts = [form, model, ...ran, ref].filter(Boolean).join(" · ");
+  return make("li", {}, make("p", { class: "step-line" }, make("strong", { text: provider || "No provider" }), outcomeOf(outcome)),
+    make("p", { class: "quiet", text: facts }), reason ? make("p", { class: "step-reason", text: reason }) : null);
+}
+
+const took = (milliseconds) => (milliseconds < 1000 ? `${milliseconds} ms` : `${(milliseconds / 1000).toFixed(1)} s`);
+const cost = (usd, host) => (usd ? format.money(usd) : host && usd == null ? "price unknown" : "");
 
 function parcel(item) {
   const facts = [item.attempts ? format.count(item.attempts, "attempt", "attempts") : "", item.key].filter(Boolean).join(" · ");

@@ -1,0 +1,102 @@
+// What was read from media: known from messages, requested here, and followed while it is made.
+import { call } from "./api.js";
+import { byId, say } from "./dom.js";
+import { capabilityOf, nameOf } from "./names.js";
+import { Panel, TITLES } from "./panels.js";
+
+const FORMS = { transcription: "transcript", description: "description", text: "text" };
+const UNDER_WAY = new Set(["running", "done"]);
+
+const formOf = ({ kind }) => FORMS[kind.split(".")[1]];
+
+export class Readings {
+  #offers;
+  #panels = new Map();
+  #read = new Map();
+  #states = new Map();
+
+  // `offers`: for each capability the forms that can be requested, with their prices.
+  constructor(offers = {}) {
+    this.#offers = offers;
+  }
+
+  // Another conversation is opened.
+  clear() {
+    this.#panels.clear();
+    this.#read.clear();
+  }
+
+  // After a gap a reading may have ended unnoticed; a running one will be heard of again.
+  forget() {
+    for (const [ref, states] of this.#states) {
+      for (const [as, { state, asked }] of Object.entries(states)) if (UNDER_WAY.has(state) && !asked) delete states[as];
+      this.#draw(ref);
+    }
+  }
+
+  // The place below a media item. `player` is its audio or video element; `quiet` shows readings without buttons,
+  // `named` with the item's name.
+  panel(item, { player = null, quiet = false, named = false } = {}) {
+    const offers = quiet ? [] : this.#offers[capabilityOf(item)] ?? [];
+    const panel = new Panel({ item, offers, player, named, ask: (as) => this.ask(item, as) });
+    this.#panels.set(item.ref, [...(this.#panels.get(item.ref) ?? []).filter(({ node }) => node.isConnected), panel]);
+    panel.draw(this.#read.get(item.ref) ?? {}, this.#states.get(item.ref) ?? {});
+    return panel;
+  }
+
+  // Whether one page of a document can be read as text.
+  get readsPages() {
+    return (this.#offers.document ?? []).some(({ as }) => as === "text");
+  }
+
+  readPage({ ref }, page) {
+    return call("POST", "/api/media/read", { ref, as: "text", pages: String(page) }).then(({ reading }) => reading);
+  }
+
+  learn({ media, readings = [] }) {
+    media.forEach(({ ref }, index) => {
+      if (!ref) return;
+      const found = readings.filter(({ attachment_index: at }) => at === index);
+      this.#read.set(ref, Object.fromEntries(found.map((reading) => [formOf(reading), reading])));
+      const states = this.#states.get(ref) ?? {};
+      for (const as of Object.keys(states)) if (states[as].state === "done" || this.#read.get(ref)[as]) delete states[as];
+      this.#draw(ref);
+    });
+  }
+
+  took({ ref, as, state, done, total, provider, reason }) {
+    const asked = this.#states.get(ref)?.[as]?.asked;
+    // The answer to our own request says how it ended.
+    if (!asked || state === "running") this.#become(ref, as, { state, done, total, provider, reason, asked });
+  }
+
+  async ask(item, as) {
+    const { ref } = item;
+    if (this.#states.get(ref)?.[as]?.asked) return;
+    this.#become(ref, as, { state: "running", asked: true });
+    try {
+      const { reading } = await call("POST", "/api/media/read", { ref, as });
+      this.#read.set(ref, { ...this.#read.get(ref), [as]: reading });
+      this.#become(ref, as, undefined);
+      this.#announce(`${TITLES[as]} of ${nameOf(item)} is ready`);
+    } catch (error) {
+      this.#become(ref, as, { state: "failed", reason: error.message });
+      this.#announce(`There is no ${as} of ${nameOf(item)}: ${error.message}`);
+    }
+  }
+
+  #become(ref, as, state) {
+    const states = { ...this.#states.get(ref), [as]: state };
+    if (!state) delete states[as];
+    this.#states.set(ref, states);
+    this.#draw(ref);
+  }
+
+  #draw(ref) {
+    for (const panel of this.#panels.get(ref) ?? []) panel.draw(this.#read.get(ref) ?? {}, this.#states.get(ref) ?? {});
+  }
+
+  #announce(text) {
+    say(byId("reading-news"), text);
+  }
+}
