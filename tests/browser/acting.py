@@ -31,9 +31,15 @@ Enter = Callable[[Page], Page]
 OpenPage = Callable[..., Page]
 
 
-def say(gateway: GatewayProcess, text: str, *files: tuple[str, str, bytes], conversation: str = MAIN) -> None:
+def say(
+    gateway: GatewayProcess,
+    text: str,
+    *files: tuple[str, str, bytes],
+    conversation: str = MAIN,
+    voice: bool = False,
+) -> None:
     attachments = [
-        {"file_name": name, "mime_type": mime, "content": base64.b64encode(content).decode()}
+        {"file_name": name, "mime_type": mime, "content": base64.b64encode(content).decode(), "voice": voice}
         for name, mime, content in files
     ]
     body = {"conversation": conversation, "message": text, "attachments": attachments}
@@ -113,10 +119,10 @@ def wait_for_held(page: Page, held: list[Route], count: int = 1) -> None:
         page.wait_for_timeout(20)
 
 
-def wait_for_messages(gateway: GatewayProcess, count: int) -> None:
-    """Wait until the main conversation holds so many, answers among them."""
+def wait_for_messages(gateway: GatewayProcess, count: int, conversation: str = MAIN) -> None:
+    """Wait until a conversation, else the main one, holds so many, answers among them."""
     deadline, pause = time.monotonic() + PATIENCE_SECONDS, threading.Event()
-    while len(gateway.call("GET", f"/api/messages?conversation={MAIN}&limit=200")[1]["messages"]) < count:
+    while len(gateway.call("GET", f"/api/messages?conversation={conversation}&limit=200")[1]["messages"]) < count:
         assert time.monotonic() < deadline, "some answer never came"
         pause.wait(0.05)
 

@@ -78,6 +78,26 @@ def enter(gateway: GatewayProcess) -> Callable[[Page], Page]:
     return enter
 
 
+@pytest.fixture
+def place(gateway: GatewayProcess, request: pytest.FixtureRequest) -> str:
+    """A conversation of the test's own, where several tests share a gateway."""
+    _, made = gateway.call("POST", "/api/conversations", {"name": request.node.name.removeprefix("test_")[:60]})
+    return str(made["conversation"])
+
+
+@pytest.fixture
+def come(enter: Callable[[Page], Page], place: str) -> Callable[[Page], Page]:
+    """Sign a page in and open the test's own conversation."""
+
+    def come(page: Page) -> Page:
+        enter(page).evaluate("place => { location.hash = 'c=' + encodeURIComponent(place); }", place)
+        expect(page.locator("#log")).not_to_have_attribute("aria-busy", "true")
+        expect(page.get_by_role("heading", name="Main", exact=True)).to_be_hidden()
+        return page
+
+    return come
+
+
 def _broken_policy(message: ConsoleMessage) -> list[str]:
     signs = ("Content Security Policy", "TrustedHTML", "TrustedScript", "Permissions policy")
     return [message.text] if any(sign in message.text for sign in signs) else []

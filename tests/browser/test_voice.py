@@ -35,25 +35,6 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
 
 
 @pytest.fixture
-def place(gateway: GatewayProcess, request: pytest.FixtureRequest) -> str:
-    """The test's conversation."""
-    _, made = gateway.call("POST", "/api/conversations", {"name": request.node.name[5:60]})
-    return str(made["conversation"])
-
-
-@pytest.fixture
-def come(enter: Enter, place: str) -> Enter:
-    """Sign a page in and open the test's conversation."""
-
-    def come(page: Page) -> Page:
-        enter(page).evaluate("place => { location.hash = 'c=' + encodeURIComponent(place); }", place)
-        expect(page.get_by_text("Nothing here yet")).to_be_visible()
-        return page
-
-    return come
-
-
-@pytest.fixture
 def speaker(page: Page, come: Enter) -> Page:
     """A page whose browser lends it the microphone."""
     page.context.grant_permissions(["microphone"])
@@ -67,12 +48,6 @@ def record(page: Page) -> Locator:
     return page.get_by_role("group", name="Voice message")
 
 
-def heights(page: Page) -> list[float]:
-    return list(
-        page.locator("#recording-level i").evaluate_all("bars => bars.map((bar) => parseFloat(bar.style.height))")
-    )
-
-
 def test_a_recording_shows_its_level_and_length_and_arrives_as_a_voice_message_that_plays(
     speaker: Page, gateway: GatewayProcess, place: str
 ) -> None:
@@ -82,7 +57,6 @@ def test_a_recording_shows_its_level_and_length_and_arrives_as_a_voice_message_t
     speaker.wait_for_function(
         "[...document.querySelectorAll('#recording-level i')].some((bar) => parseFloat(bar.style.height) > 20)"
     )
-    assert len(heights(speaker)) == 28
     no_violation(speaker)
     speaker.keyboard.press("Enter")
     answered(speaker)

@@ -20,6 +20,7 @@ export class Panel {
   #offers;
   #player;
   #ask;
+  #asked = new Set();
   #named;
   #scanned = false;
   #known = [{}, {}];
@@ -31,7 +32,10 @@ export class Panel {
     this.#item = item;
     this.#offers = offers;
     this.#player = player;
-    this.#ask = ask;
+    this.#ask = (as) => {
+      this.#asked.add(as);
+      ask(as);
+    };
     this.#named = named;
     for (const as of Object.keys(TITLES)) this.#sections.set(as, { node: make("div", {}), drawn: "" });
     this.node.append(...[...this.#sections.values()].map(({ node }) => node), this.#asks);
@@ -96,14 +100,14 @@ export class Panel {
 
   #read(as, reading) {
     const title = make("span", { class: "reading-title" },
-      make("strong", { text: this.#named ? `${TITLES[as]} of ${this.#name}` : TITLES[as] }),
+      make("strong", {}, TITLES[as], this.#named ? ` of ${this.#name}` : spoken(` of ${this.#name}`)),
       reading.uncertain ? make("span", { class: "reading-doubt", text: "uncertain" }) : null,
       make("span", { class: "quiet", text: [reading.provider, reading.model].filter(Boolean).join(" · ") }));
     const body = this.#words(as, reading);
     const label = `${TITLES[as]} of ${this.#name}`;
     if (this.#isDocument) {
       const inside = make("div", { class: "reading-rest" }, ...body);
-      return [make("details", { class: "reading" }, make("summary", { "data-first": true }, title, spoken(` of ${this.#name}`)), inside)];
+      return [make("details", { class: "reading", open: this.#asked.has(as) }, make("summary", { "data-first": true }, title), inside)];
     }
     return [make("div", { class: "reading", role: "group", "aria-label": label, tabindex: "-1", "data-first": true }, title, ...body)];
   }

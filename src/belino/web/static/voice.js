@@ -4,7 +4,7 @@ import * as format from "./format.js";
 import { LONGEST_SECONDS, Recording } from "./record.js";
 
 const EVERY_MS = 100;
-const BARS = 28;
+const BARS = 64;
 const LAST_SECONDS = 60;
 const SILENT_SECONDS = 3;
 
