@@ -15,7 +15,6 @@ READS = {
     "video": [{"as": "transcript", "usd": 0}, {"as": "description", "usd": "0.006 per minute"}],
     "document": [{"as": "text", "usd": 0}],
 }
-KINDS = {"transcript": "transcription", "description": "description", "text": "text"}
 
 
 def reading(kind: str, text: str, *segments: Json, **more: object) -> Json:
@@ -64,7 +63,7 @@ class ReadingWire:
 
     def event(self, ref: str, form: str, state: str, **more: object) -> None:
         """Tell the page how a reading goes on."""
-        told = {"type": "event", "event": "reading", "conversation": self.place, "ref": ref, "as": form}
+        told: Json = {"type": "event", "event": "reading", "conversation": self.place, "ref": ref, "as": form}
         told |= {"message_id": "", "attachment_index": 0, "done": None, "total": None, "provider": "", "reason": ""}
         self.send({**told, "state": state, **more})
 
