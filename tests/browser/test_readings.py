@@ -212,6 +212,28 @@ def test_a_reading_shows_its_progress_and_how_it_ended_while_the_sound_plays_on(
     assert told.locator("audio").evaluate("audio => !audio.paused && audio.currentTime > 0")
 
 
+def test_a_long_sound_is_read_on_where_the_last_reading_ended(
+    page: Page, come: Enter, gateway: GatewayProcess, place: str, wire: ReadingWire
+) -> None:
+    arrive(gateway, place, TALK)
+    wire.answer = reads_as(
+        reading("audio.transcription", "", *SPOKEN[:2], next=5.2),
+        "web_0 has no more",
+        reading("audio.transcription", "", SPOKEN[2], next=None),
+    )
+    come(page)
+    page.get_by_role("button", name="Transcribe talk.wav").click()
+    told = group(page, "Transcript", "talk.wav")
+    expect(told.get_by_role("listitem")).to_have_count(2)
+    told.get_by_role("button", name="Read on from 0:05 of talk.wav").click()
+    expect(page.get_by_text("Not read on: web_0 has no more")).to_be_visible()
+    expect(told.get_by_role("listitem")).to_have_count(2)
+    page.get_by_role("button", name=re.compile("^Try again")).click()
+    expect(told.get_by_role("listitem")).to_have_count(3)
+    expect(page.get_by_role("button", name=re.compile("^Read on"))).to_have_count(0)
+    assert [one.get("time_range") for one in wire.asked] == [None, "5-", "5-"]
+
+
 def test_a_running_reading_is_forgotten_after_a_gap_and_taken_up_again(
     page: Page, come: Enter, gateway: GatewayProcess, place: str, wire: ReadingWire
 ) -> None:
@@ -294,12 +316,13 @@ def test_why_tells_who_read_what_how_long_it_took_what_it_cost_and_what_failed_b
     base = {"ref": "web:1", "as": "transcript", "model": "", "reason": "", "cached": False, "usd": None, "sent_to": ""}
     limited = {"outcome": "failed", "reason": f"429 {MARKUP}", "milliseconds": 310, "sent_to": "a.test"}
     foreign = {"outcome": "skipped", "reason": "speaks English only", "milliseconds": 0}
+    # Newest first, as the gateway lists them.
     wire.attempts = [
-        {**base, "provider": "local_moonshine", **foreign},
-        {**base, "provider": "groq", **limited},
+        {**base, "provider": "deepgram", "outcome": "success", "cached": True, "milliseconds": 1},
         {**base, "provider": "deepgram", "model": "nova-3", "outcome": "success", "milliseconds": 2340, "usd": 0.0043,
          "sent_to": "b.test"},
-        {**base, "provider": "deepgram", "outcome": "success", "cached": True, "milliseconds": 1},
+        {**base, "provider": "groq", **limited},
+        {**base, "provider": "local_moonshine", **foreign},
     ]  # fmt: skip
     come(page)
     page.get_by_role("button", name=re.compile("^Why")).first.click()
@@ -330,14 +353,13 @@ def test_a_voice_answer_plays_beside_its_text_and_is_not_offered_for_reading(
     expect(answer.get_by_role("button", name=re.compile("^Transcribe"))).to_have_count(0)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_readings_fit_a_narrow_screen(
-    open_page: OpenPage, come: Enter, gateway: GatewayProcess, place: str, scheme: str
+def test_readings_fit_a_narrow_screen_in_the_dark(
+    open_page: OpenPage, come: Enter, gateway: GatewayProcess, place: str
 ) -> None:
     arrive(gateway, place, ("photo.png", "image/png", make_png(300, 200)))
     say(gateway, "", TALK, conversation=place)
     wait_for_messages(gateway, 4, conversation=place)
-    page = open_page(width=320, height=640, scheme=scheme)
+    page = open_page(width=320, height=640, scheme="dark")
     wire = ReadingWire(place=place)
     wire.join(page)
     long = spoken(3_700, f"{'wide' * 40} {MARKUP}", "A speaker with a long name")

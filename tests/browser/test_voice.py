@@ -184,12 +184,11 @@ def test_a_page_without_tls_on_another_host_says_why_it_cannot_record(page: Page
     expect(page.get_by_text("Browsers lend the microphone only to pages of this machine or with https")).to_be_visible()
 
 
-def test_a_recording_fits_a_narrow_screen_in_both_schemes(open_page: OpenPage, come: Enter) -> None:
-    for scheme in ("light", "dark"):
-        page = open_page(width=320, height=640, scheme=scheme)
-        page.context.grant_permissions(["microphone"])
-        bar = record(come(page))
-        no_sideways_scroll(page)
-        for part in ("Discard the recording", "Send the recording"):
-            expect(bar.get_by_role("button", name=part)).to_be_in_viewport(ratio=1)
-        no_violation(page)
+def test_a_recording_fits_a_narrow_screen_in_the_dark(open_page: OpenPage, come: Enter) -> None:
+    page = open_page(width=320, height=640, scheme="dark")
+    page.context.grant_permissions(["microphone"])
+    bar = record(come(page))
+    no_sideways_scroll(page)
+    for part in ("Discard the recording", "Send the recording"):
+        expect(bar.get_by_role("button", name=part)).to_be_in_viewport(ratio=1)
+    no_violation(page)

@@ -21,6 +21,7 @@ export class Panel {
   #player;
   #ask;
   #asked = new Set();
+  #unfolded = new Set();
   #named;
   #scanned = false;
   #known = [{}, {}];
@@ -32,9 +33,9 @@ export class Panel {
     this.#item = item;
     this.#offers = offers;
     this.#player = player;
-    this.#ask = (as) => {
+    this.#ask = (as, from) => {
       this.#asked.add(as);
-      ask(as);
+      ask(as, from);
     };
     this.#named = named;
     for (const as of Object.keys(TITLES)) this.#sections.set(as, { node: make("div", {}), drawn: "" });
@@ -61,12 +62,12 @@ export class Panel {
   #section(as, reading, state) {
     const section = this.#sections.get(as);
     const running = state?.state === "running" || state?.state === "done";
-    const what = JSON.stringify(running ? "running" : reading ?? [state?.state, state?.reason]);
+    const what = JSON.stringify([reading, running ? "running" : [state?.state, state?.reason]]);
     if (running && section.drawn === what) section.progress(state);
     if (section.drawn === what) return false;
-    const nodes = running ? this.#running(as, state, section) : reading ? this.#read(as, reading) : this.#ended(as, state);
+    const more = running ? this.#running(as, state, section) : this.#ended(as, state, reading);
     section.drawn = what;
-    section.node.replaceChildren(...nodes.filter(Boolean));
+    section.node.replaceChildren(...[...(reading ? this.#read(as, reading, !state) : []), ...more].filter(Boolean));
     return true;
   }
 
@@ -89,27 +90,33 @@ export class Panel {
     return `${Math.floor((100 * done) / total)} %`;
   }
 
-  #ended(as, state) {
+  #ended(as, state, reading) {
     if (state?.state !== "failed" && state?.state !== "skipped") return [];
     const failed = state.state === "failed";
     return [
-      make("p", { class: failed ? "reading-state file-trouble" : "reading-state", text: `No ${as}: ${state.reason || (failed ? "it failed" : "it was skipped")}` }),
-      this.#offers.some((offer) => offer.as === as) ? this.#askButton(as, failed ? "Try again" : ASK[as], { "data-first": true }) : null,
+      make("p", { class: failed ? "reading-state file-trouble" : "reading-state", text: `${reading ? "Not read on" : `No ${as}`}: ${state.reason || (failed ? "it failed" : "it was skipped")}` }),
+      this.#offers.some((offer) => offer.as === as) ? this.#askButton(as, failed ? "Try again" : ASK[as], { "data-first": true, onclick: () => this.#ask(as, reading?.next) }) : null,
     ];
   }
 
-  #read(as, reading) {
+  // `idle`: nothing more is being read, so that it can be read on.
+  #read(as, reading, idle) {
     const title = make("span", { class: "reading-title" },
       make("strong", {}, TITLES[as], this.#named ? ` of ${this.#name}` : spoken(` of ${this.#name}`)),
       reading.uncertain ? make("span", { class: "reading-doubt", text: "uncertain" }) : null,
       make("span", { class: "quiet", text: [reading.provider, reading.model].filter(Boolean).join(" · ") }));
-    const body = this.#words(as, reading);
+    const body = [...this.#words(as, reading), idle && reading.next != null ? this.#goOn(as, reading) : null];
     const label = `${TITLES[as]} of ${this.#name}`;
     if (this.#isDocument) {
       const inside = make("div", { class: "reading-rest" }, ...body);
       return [make("details", { class: "reading", open: this.#asked.has(as) }, make("summary", { "data-first": true }, title), inside)];
     }
     return [make("div", { class: "reading", role: "group", "aria-label": label, tabindex: "-1", "data-first": true }, title, ...body)];
+  }
+
+  #goOn(as, { next }) {
+    const place = this.#isDocument ? `page ${format.number(next)}` : format.stamp(next);
+    return button(`Read on from ${place} of ${this.#name}`, { class: "text-button go-on", onclick: () => this.#ask(as, next) }, `Read on from ${place}`);
   }
 
   #words(as, reading) {
@@ -120,7 +127,7 @@ export class Panel {
     const long = lines
       ? segments.length > FOLD_SEGMENTS || segments.some((segment) => segment.text.length > FOLD_SEGMENT_CHARS)
       : text.length > FOLD_CHARS || text.split("\n", FOLD_LINES + 1).length > FOLD_LINES;
-    return long ? folded(node, `the ${as} of ${this.#name}`) : [node];
+    return long ? folded(node, `the ${as} of ${this.#name}`, this.#unfolded, as) : [node];
   }
 
   #buttons(readings, states) {
@@ -152,15 +159,20 @@ function priceOf(usd) {
   return usd == null ? "(sent to a provider, price unknown)" : `(sent to a provider, $${usd})`;
 }
 
-// Long text shows its beginning, and the rest on request.
-function folded(node, what) {
-  node.classList.add("folded");
-  const more = button(`Show all of ${what}`, { class: "text-button", "aria-expanded": "false" }, "Show all");
+// Long text shows its beginning, and the rest on request; `unfolded` remembers which were opened.
+function folded(node, what, unfolded, as) {
+  const more = button("", { class: "text-button" });
+  const draw = () => {
+    const isOpen = unfolded.has(as);
+    node.classList.toggle("folded", !isOpen);
+    more.textContent = isOpen ? "Show less" : "Show all";
+    more.setAttribute("aria-expanded", String(isOpen));
+    more.setAttribute("aria-label", `${more.textContent} of ${what}`);
+  };
   more.addEventListener("click", () => {
-    const isFolded = node.classList.toggle("folded");
-    more.setAttribute("aria-expanded", String(!isFolded));
-    more.setAttribute("aria-label", `${isFolded ? "Show all" : "Show less"} of ${what}`);
-    more.textContent = isFolded ? "Show all" : "Show less";
+    if (!unfolded.delete(as)) unfolded.add(as);
+    draw();
   });
+  draw();
   return [node, more];
 }

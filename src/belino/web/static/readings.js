@@ -38,7 +38,7 @@ export class Readings {
   // `named` with the item's name.
   panel(item, { player = null, quiet = false, named = false } = {}) {
     const offers = quiet ? [] : this.#offers[capabilityOf(item)] ?? [];
-    const panel = new Panel({ item, offers, player, named, ask: (as) => this.ask(item, as) });
+    const panel = new Panel({ item, offers, player, named, ask: (as, from) => this.ask(item, as, from) });
     this.#panels.set(item.ref, [...(this.#panels.get(item.ref) ?? []).filter(({ node }) => node.isConnected), panel]);
     panel.draw(this.#read.get(item.ref) ?? {}, this.#states.get(item.ref) ?? {});
     return panel;
@@ -56,8 +56,10 @@ export class Readings {
   learn({ media, readings = [] }) {
     media.forEach(({ ref }, index) => {
       if (!ref) return;
-      const found = readings.filter(({ attachment_index: at }) => at === index);
-      this.#read.set(ref, Object.fromEntries(found.map((reading) => [formOf(reading), reading])));
+      const before = this.#read.get(ref) ?? {};
+      const found = readings.filter(({ attachment_index: at }) => at === index).map((reading) => [formOf(reading), reading]);
+      // Only the answer to a request says where to read on.
+      this.#read.set(ref, Object.fromEntries(found.map(([as, reading]) => [as, { next: before[as]?.next, ...reading }])));
       const states = this.#states.get(ref) ?? {};
       for (const as of Object.keys(states)) if (states[as].state === "done" || this.#read.get(ref)[as]) delete states[as];
       this.#draw(ref);
@@ -70,18 +72,21 @@ export class Readings {
     if (!asked || state === "running") this.#become(ref, as, { state, done, total, provider, reason, asked });
   }
 
-  async ask(item, as) {
+  // `from`: where to read on, a second or a page.
+  async ask(item, as, from = null) {
     const { ref } = item;
+    const before = from == null ? null : this.#read.get(ref)?.[as];
     if (this.#states.get(ref)?.[as]?.asked) return;
     this.#become(ref, as, { state: "running", asked: true });
     try {
-      const { reading } = await call("POST", "/api/media/read", { ref, as });
-      this.#read.set(ref, { ...this.#read.get(ref), [as]: reading });
+      const { reading } = await call("POST", "/api/media/read", { ref, as, ...rangeOf(item, from) });
+      this.#read.set(ref, { ...this.#read.get(ref), [as]: before ? joined(before, reading) : reading });
       this.#become(ref, as, undefined);
       this.#announce(`${TITLES[as]} of ${nameOf(item)} is ready`);
     } catch (error) {
-      this.#become(ref, as, { state: "failed", reason: error.message });
-      this.#announce(`There is no ${as} of ${nameOf(item)}: ${error.message}`);
+      const reason = error.message.replace(`${ref} cannot be read as ${as}: `, "");
+      this.#become(ref, as, { state: "failed", reason });
+      this.#announce(`There is no ${as} of ${nameOf(item)}: ${reason}`);
     }
   }
 
@@ -100,3 +105,12 @@ export class Readings {
     say(byId("reading-news"), text);
   }
 }
+
+function rangeOf(item, from) {
+  if (from == null) return {};
+  return capabilityOf(item) === "document" ? { pages: `${from}-` } : { time_range: `${Math.floor(from)}-` };
+}
+
+const joined = (before, reading) => ({
+  ...reading, text: `${before.text}\n${reading.text}`, segments: [...(before.segments ?? []), ...(reading.segments ?? [])], uncertain: before.uncertain || reading.uncertain,
+});

@@ -35,7 +35,7 @@ async function story(message) {
     about(answer),
     section("Step by step", steps.length ? make("ol", { class: "steps" }, ...steps.map((one, at) => step(one, steps[at - 1]))) : null),
     section("Media", list(answer.media, mediaItem)),
-    section("Readings", list(answer.readings ?? [], attempt)),
+    section("Readings", list([...(answer.readings ?? [])].reverse(), attempt)),
     section("Delivery", list(answer.parcels, parcel)),
     answer.message.author.is_agent || answer.message.deleted ? null : told(message),
   ];
@@ -78,9 +78,9 @@ function mediaItem(item) {
 }
 
 // Which provider was tried, how it ended, how long it took, where the media went and what that cost.
-function attempt({ ref, as, form = as, provider, model, outcome, reason, milliseconds, usd, sent_to: host, cached }) {
+function attempt({ ref, as, provider, model, outcome, reason, milliseconds, usd, sent_to: host, cached }) {
   const ran = cached ? ["stored text, nothing was sent"] : milliseconds ? [took(milliseconds), host ? `sent to ${host}` : "on this machine", cost(usd, host)] : [];
-  const facts = [form, model, ...ran, ref].filter(Boolean).join(" · ");
+  const facts = [as, model, ...ran, ref].filter(Boolean).join(" · ");
   return make("li", {}, make("p", { class: "step-line" }, make("strong", { text: provider || "No provider" }), outcomeOf(outcome)),
     make("p", { class: "quiet", text: facts }), reason ? make("p", { class: "step-reason", text: reason }) : null);
 }
