@@ -121,9 +121,11 @@ def reads_as(*answers: Json | str) -> Callable[[Route], None]:
     def answer(route: Route) -> None:
         nonlocal left
         first, *left = left
-        ref = json.loads(route.request.post_data or "{}")["ref"]
+        asked = json.loads(route.request.post_data or "{}")
+        ref = asked["ref"]
         if isinstance(first, str):
-            route.fulfill(status=409, json={"error": {"code": "conflict", "message": first}})
+            told = f"{ref} cannot be read as {asked['as']}: {first}"
+            route.fulfill(status=409, json={"error": {"code": "conflict", "message": told}})
         else:
             route.fulfill(json={"ref": ref, "reading": first})
 

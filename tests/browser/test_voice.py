@@ -160,6 +160,15 @@ def test_a_missing_or_broken_microphone_is_explained(open_page: OpenPage, come: 
         expect(page.get_by_text(told)).to_be_visible()
 
 
+def test_a_microphone_that_hears_nothing_from_the_beginning_is_told_so(page: Page, come: Enter) -> None:
+    silent = "async () => new AudioContext().createMediaStreamDestination().stream"
+    page.add_init_script(f"Object.defineProperty(navigator.mediaDevices, 'getUserMedia', {{ value: {silent} }})")
+    come(page).get_by_role("button", name="Record a voice message").click()
+    expect(page.get_by_text("The microphone is silent: check that it is on")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("The microphone is silent")).to_be_hidden()
+
+
 def test_a_disconnected_microphone_keeps_what_was_recorded(speaker: Page) -> None:
     speaker.evaluate(
         """() => { const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);

@@ -80,7 +80,8 @@ export class Composer {
   // A recording leaves with what is written and attached, like any file; a kept one stays beside it.
   #recorded({ conversation, file, seconds, send }) {
     this.#attachments.addVoice(conversation, file, seconds);
-    if (!send) return;
+    // While its last piece was written, another conversation may have been opened.
+    if (!send || conversation !== this.#conversation) return;
     this.#text.focus();
     this.#waiting = true;
     this.#failedBefore = this.#attachments.failed;

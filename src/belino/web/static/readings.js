@@ -50,7 +50,7 @@ export class Readings {
   }
 
   readPage({ ref }, page) {
-    return call("POST", "/api/media/read", { ref, as: "text", pages: String(page) }).then(({ reading }) => reading);
+    return request({ ref, as: "text", pages: String(page) });
   }
 
   learn({ media, readings = [] }) {
@@ -79,14 +79,13 @@ export class Readings {
     if (this.#states.get(ref)?.[as]?.asked) return;
     this.#become(ref, as, { state: "running", asked: true });
     try {
-      const { reading } = await call("POST", "/api/media/read", { ref, as, ...rangeOf(item, from) });
+      const reading = await request({ ref, as, ...rangeOf(item, from) });
       this.#read.set(ref, { ...this.#read.get(ref), [as]: before ? joined(before, reading) : reading });
       this.#become(ref, as, undefined);
       this.#announce(`${TITLES[as]} of ${nameOf(item)} is ready`);
     } catch (error) {
-      const reason = error.message.replace(`${ref} cannot be read as ${as}: `, "");
-      this.#become(ref, as, { state: "failed", reason });
-      this.#announce(`There is no ${as} of ${nameOf(item)}: ${reason}`);
+      this.#become(ref, as, { state: "failed", reason: error.message });
+      this.#announce(`There is no ${as} of ${nameOf(item)}: ${error.message}`);
     }
   }
 
@@ -103,6 +102,15 @@ export class Readings {
 
   #announce(text) {
     say(byId("reading-news"), text);
+  }
+}
+
+// The place where a refusal is shown already says what it is about.
+async function request({ ref, as, ...range }) {
+  try {
+    return (await call("POST", "/api/media/read", { ref, as, ...range })).reading;
+  } catch (error) {
+    throw new Error(error.message.replace(`${ref} cannot be read as ${as}: `, ""));
   }
 }
 

@@ -17,7 +17,7 @@ export class Voice {
   #recording = null;
   #starting = 0;
   #timer = 0;
-  #heard = 0;
+  #heard = false;
   #conversation = null;
   #limitBytes;
   #done;
@@ -85,7 +85,7 @@ export class Voice {
     this.#recording = recording;
     recording.addEventListener("ended", ({ detail }) => this.#ended(detail));
     for (const bar of this.#bars) bar.style.setProperty("height", "0%");
-    this.#heard = 0;
+    this.#heard = false;
     this.#bar.dataset.state = "recording";
     show(this.#row, false);
     show(this.#bar, true);
@@ -98,14 +98,14 @@ export class Voice {
     const { seconds, level } = this.#recording;
     this.#time(seconds);
     if (level !== null) this.#meter(level);
-    // What cannot be measured is not called silent.
-    if (level !== 0) this.#heard = seconds;
+    // What cannot be measured is not called silent, nor is a pause.
+    this.#heard ||= level !== 0;
     say(this.#note, this.#words(seconds));
     this.#recording.check();
   }
 
   #words(seconds) {
-    if (seconds - this.#heard > SILENT_SECONDS) return "The microphone is silent: check that it is on";
+    if (!this.#heard && seconds > SILENT_SECONDS) return "The microphone is silent: check that it is on";
     return LONGEST_SECONDS - seconds < LAST_SECONDS ? "Recording, less than a minute is left" : "Recording";
   }
 
@@ -131,6 +131,7 @@ export class Voice {
   async #finish(send) {
     const recording = this.#recording;
     const conversation = this.#conversation;
+    if (!recording) return;
     this.#close();
     say(this.#note, "");
     const file = await recording.finish();
