@@ -15,7 +15,7 @@ from belino.net.json_fields import Raw, from_json, line, table, tables, words
 from belino.net.model_api import FileUpload, InlineFile, JsonBody, ModelApi, RemoteConfig
 from belino.net.model_api import hosts as hosts
 from belino.net.model_text import finished, frame_label, joined_text, language_tag, prompt_for, token_count
-from belino.net.pace import header
+from belino.net.client import header
 
 KEY_VARIABLE = "GEMINI_API_KEY"
 OFFICIAL_URL = "https://generativelanguage.googleapis.com"
