@@ -3,6 +3,8 @@
 import io
 import json
 
+import pytest
+
 from belino.domain.media import DocumentText, DocumentUnit, Unread
 from belino.readers import plain
 from belino.readers.parts import PART_CHARS, ReadOptions
@@ -106,3 +108,35 @@ def test_a_feed_is_its_entries() -> None:
 def test_a_feed_that_is_broken_is_shown_as_it_is_written() -> None:
     broken = '<rss version="2.0"><channel><title>News</channel>'
     assert read(broken, "application/rss+xml").parts[0].text == broken
+
+
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '<animals><feed kg="3">hay</feed><note>oats</note></animals>',
+        f'<svg xmlns="http://www.w3.org/2000/svg"><g><rdf:RDF xmlns:rdf="{RDF}"/></g><text>a</text></svg>',
+        f'<rdf:RDF xmlns:rdf="{RDF}"><rdf:Description rdf:about="x">a fact</rdf:Description></rdf:RDF>',
+        "<!-- <rss > --><list><item>one</item></list>",
+        '<feed kg="3"><hay>dry</hay></feed>',
+    ],
+    ids=["an element", "a drawing", "facts", "a comment", "a root by chance"],
+)
+def test_xml_that_only_names_a_feed_is_shown_as_it_is_written(source: str) -> None:
+    assert read(source, "application/xml").parts[0].text == source
+
+
+@pytest.mark.parametrize(
+    "feed",
+    [
+        '<?xml version="1.0"?><!-- made by hand -->\n<a:feed xmlns:a="http://www.w3.org/2005/Atom"><a:entry>'
+        "<a:title>Bridge opens</a:title></a:entry></a:feed>",
+        f'<rdf:RDF xmlns:rdf="{RDF}" xmlns="http://purl.org/rss/1.0/"><item><title>Bridge opens</title></item>'
+        "</rdf:RDF>",
+    ],
+    ids=["atom", "rdf"],
+)
+def test_a_feed_of_any_kind_is_told_by_its_root(feed: str) -> None:
+    assert read(feed, "application/xml").parts[0].text.strip() == "## Bridge opens"

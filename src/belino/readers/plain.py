@@ -37,7 +37,11 @@ NOTEBOOK_BYTES = 50 * 1024 * 1024
 _FENCE = "```"
 
 FEED_BYTES = 20 * 1024 * 1024
-_FEED_ROOT = re.compile(rb"<(?:rss|feed|(?:\w{1,10}:)?RDF)[\s>]")
+# The root, after declarations and comments.
+_FEED_ROOT = re.compile(
+    r"\s*+(?:(?:<!--(?:[^-]|-(?!->))*+-->|<\?(?:[^?]|\?(?!>))*+\?>|<!DOCTYPE[^>\[]*+>)\s*+)*+<(rss|(?:\w{1,20}:)?(?:feed|RDF))[\s>]"
+)
+_RDF_FEED = "http://purl.org/rss/1.0/"
 _ENTRIES = ("item", "entry")
 _BODIES = ("encoded", "content", "description", "summary")
 _DATES = ("pubDate", "updated", "published", "date")
@@ -258,11 +262,13 @@ def _joined(value: object) -> str:
 
 def _is_feed(head: bytes) -> bool:
     """Whether XML with this beginning is a feed."""
-    return bool(_FEED_ROOT.search(head[:4096]))
+    text = head.decode("utf-8-sig", "replace").replace("\0", "")
+    root = _FEED_ROOT.match(text)
+    return root is not None and (not root[1].endswith("RDF") or _RDF_FEED in text)
 
 
 def _feed_document(file: BinaryIO, options: ReadOptions) -> DocumentText | None:
-    """The feed's own text, then each entry under its title; None if its XML is broken."""
+    """The feed's own text, then each entry under its title; None if its XML is broken or no feed."""
     try:
         root = tree(file.read(FEED_BYTES))
     except CannotRead:
@@ -271,6 +277,9 @@ def _feed_document(file: BinaryIO, options: ReadOptions) -> DocumentText | None:
     hides: list[bool] = []
     channel = next((each for each in root if local(each.tag) == "channel"), root)
     entries = [each for each in root.iter() if local(each.tag) in _ENTRIES]
+    if channel is root and not entries:
+        file.seek(0)
+        return None
     blocks = ["\n".join(_about(channel, hides, level="#")), *("\n".join(_about(each, hides)) for each in entries)]
     return cut_document("\n\n".join(blocks), options, hides=any(hides))
 
