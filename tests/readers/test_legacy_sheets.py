@@ -16,6 +16,7 @@ from readers.office97 import (
     packed_cells,
     words_cell,
 )
+from readers.outlook import make_ole
 
 
 def read(content: bytes) -> DocumentText:
@@ -59,6 +60,8 @@ def test_a_password_is_told_from_damage() -> None:
         read(make_book97(b"")[:900])
     with pytest.raises(CannotRead, match="password"):
         read(make_book97(b"", locked=True))
+    with pytest.raises(CannotRead, match="password"):
+        read(make_ole({"EncryptionInfo": bytes(64), "EncryptedPackage": bytes(5000)}))
 
 
 def test_what_is_no_workbook_cannot_be_read() -> None:

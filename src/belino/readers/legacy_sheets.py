@@ -151,6 +151,10 @@ def _opened(file: BinaryIO) -> _Workbook | None:
     """The records of a workbook of Excel 5 to 2003; None for any other."""
     try:
         container = ole.opened(file)
+    except CannotRead:
+        return None
+    ole.require_open(container)  # a newer workbook that is encrypted may have an old name
+    try:
         content = ole.top_stream(container, "Workbook") or ole.top_stream(container, "Book")
     except CannotRead:
         return None

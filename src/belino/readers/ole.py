@@ -58,13 +58,19 @@ def opened(file: BinaryIO) -> "OleFileIO":
 
 def type_of(file: BinaryIO) -> str:
     """The type of the document in a container; CannotRead if it is encrypted or unknown."""
-    found = names(opened(file))
-    if not _LOCKED.isdisjoint(found):
-        raise CannotRead(Unread.UNREADABLE, "it is protected by a password")
+    container = opened(file)
+    require_open(container)
+    found = names(container)
     for name, mime in _TYPES.items():
         if name in found:
             return mime
     raise CannotRead(Unread.UNSUPPORTED, "belino finds no text in this kind of office file")
+
+
+def require_open(container: "OleFileIO") -> None:
+    """CannotRead if the document in a container is encrypted."""
+    if not _LOCKED.isdisjoint(names(container)):
+        raise CannotRead(Unread.UNREADABLE, "it is protected by a password")
 
 
 def names(container: "OleFileIO") -> dict[str, str]:
