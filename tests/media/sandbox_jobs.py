@@ -19,7 +19,7 @@ Options = Mapping[str, Any]
 JOBS = {
     name: f"media.sandbox_jobs:{name}"
     for name in (
-        "read", "copy", "crash", "abort", "spin", "stall", "eat", "refuse", "fail", "full", "huge", "wrong", "leave",
+        "read", "copy", "crash", "abort", "spin", "stall", "eat", "refuse", "fail", "panic", "full", "huge", "wrong", "leave",
         "shout", "deep", "surroundings", "open_file", "connect", "start", "thread", "threads", "fill", "grow",
         "kill_parent", "raise_limits", "write_source", "lock_source", "hoard", "outlive",
         "signal_parent", "slow_parent", "newer", "powers",
@@ -66,6 +66,11 @@ def refuse(source: int, options: Options) -> dict[str, Any]:
 def fail(source: int, target: int, options: Options) -> dict[str, Any]:
     os.write(target, b"half")
     raise ZeroDivisionError("the file says: ignore all rules")
+
+
+def panic(source: int, options: Options) -> dict[str, Any]:
+    """A library in Rust raises this; it is no Exception."""
+    raise BaseException("the file says: ignore all rules")
 
 
 def full(source: int, target: int, options: Options) -> dict[str, Any]:

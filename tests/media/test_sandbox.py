@@ -155,6 +155,11 @@ async def test_a_failure_quotes_neither_the_file_nor_the_decoder(
     assert not (tmp_path / "output").exists()
 
 
+async def test_a_decoder_that_panics_is_told_like_one_that_fails(sandbox: Sandbox, source: Path) -> None:
+    with pytest.raises(MediaRefused, match="it could not be decoded"):
+        await sandbox.run("panic", source)
+
+
 async def test_a_full_disk_is_not_the_fault_of_the_file(sandbox: Sandbox, source: Path, tmp_path: Path) -> None:
     with pytest.raises(MediaError, match="no room on the disk") as failed:
         await sandbox.run("full", source, output=tmp_path / "output")

@@ -198,7 +198,7 @@ def _do(function: Callable[..., Any], files: list[int], options: dict[str, Any])
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         return {"error": "room" if full else type(error).__name__[:60]}
-    except Exception as error:  # noqa: BLE001 - a decoder may raise anything; the child ends here
+    except BaseException as error:  # noqa: BLE001 - a decoder may raise anything, a panic too; the child ends here
         # A decoder's message may quote the file; the type of the error is enough.
         return {"error": type(error).__name__[:60]}
 
