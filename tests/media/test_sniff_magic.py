@@ -64,3 +64,12 @@ def test_a_file_is_told_by_its_first_bytes(name: str) -> None:
 )
 def test_what_shares_a_few_bytes_with_a_type_is_not_of_it(head: bytes) -> None:
     assert sniff(head + bytes(200)).mime == UNKNOWN
+
+
+def test_a_pdf_after_a_page_of_a_server_is_a_pdf() -> None:
+    pdf = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n1 0 obj\n<<>>\nendobj\n"
+    page = b"<html><body>" + b"a warning " * 34 + b"</body></html>"
+    assert sniff(page + pdf, whole=True).mime == "application/pdf"
+    assert sniff(page * 3 + pdf, whole=True).mime != "application/pdf"
+    about = b"<html><body>A file begins with %PDF-1.4\n1 0 obj\nand goes on.</body></html>"
+    assert sniff(about, whole=True).mime == "text/html"

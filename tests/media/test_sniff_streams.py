@@ -4,7 +4,7 @@ import pytest
 
 from belino.media.sniff import sniff
 from belino.media.sniff.hints import UNKNOWN
-from belino.testing.files import make_mp3, make_webm
+from belino.testing.files import make_mp3, make_mp4, make_webm
 
 FRAMES = make_mp3()
 PACKET = b"\x47\x40\x11\x10" + bytes(184)
@@ -61,3 +61,24 @@ def test_what_is_spoken_in_a_voice_clip_makes_no_video_of_it(content: bytes) -> 
     found = sniff(make_webm(codecs=(b"A_OPUS",)) + content + bytes(64), declared="audio/webm")
     assert (found.mime, found.exact) == ("audio/webm", True)
     assert sniff(make_webm(codecs=(b"A_OPUS", b"V_VP9")) + bytes(64)).mime == "video/webm"
+
+
+@pytest.mark.parametrize(("brand", "kind"), [(b"3gp4", "3gpp"), (b"3g2a", "3gpp2")])
+def test_a_phones_voice_note_is_a_sound(brand: bytes, kind: str) -> None:
+    assert sniff(make_mp4(brand, tracks=(b"soun",)), whole=True).mime == f"audio/{kind}"
+    assert sniff(make_mp4(brand), whole=True).mime == f"video/{kind}"
+    late = sniff(make_mp4(brand, tracks=(b"soun",), last=True)[:1024], declared=f"audio/{kind}")
+    assert (late.mime, late.lies) == (f"audio/{kind}", "")
+    assert sniff(make_mp4(brand, tracks=(b"soun",)), name="note.3gp", declared="video/3gpp", whole=True).lies == ""
+
+
+@pytest.mark.parametrize(
+    ("codec", "mime"), [(b"avif", "image/avif"), (b"heic", "image/heic"), (bytes(4), "image/heif")]
+)
+def test_a_picture_in_the_small_form_of_its_container_is_a_picture(codec: bytes, mime: str) -> None:
+    found = sniff(b"\0\0\0\x10ftypmif3" + codec + b"\0\0\0\x20mini" + bytes(24), declared=mime, whole=True)
+    assert (found.mime, found.exact, found.lies) == (mime, True, "")
+
+
+def test_old_musepack_is_taken_at_its_name() -> None:
+    assert sniff(b"\x82\x01\x3d\x11" + bytes(range(60)), name="song.mpc").mime == "audio/x-musepack"

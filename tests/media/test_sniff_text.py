@@ -82,3 +82,22 @@ def test_a_drawing_whose_root_is_further_on_is_taken_at_its_name() -> None:
 @pytest.mark.parametrize("name", ["README.md", "app.jsx"])
 def test_a_page_stays_a_page_under_the_name_of_a_text(page: str, name: str) -> None:
     assert sniff(page.encode(), name=name, whole=True).mime == "text/html"
+
+
+MAIL = (
+    "From ann@example.org Mon Jan  5 10:00:00 2026\nFrom: ann@example.org\nTo: b@example.org\nSubject: hi\n\nhello\n\n"
+)
+
+
+def test_a_mailbox_is_told_from_a_letter() -> None:
+    assert sniff(MAIL.encode(), name="inbox.mbox", whole=True).mime == "application/mbox"
+    assert sniff(2 * MAIL.encode(), whole=True).mime == "application/mbox"
+    assert sniff(MAIL.encode(), whole=True).mime == "message/rfc822"
+    assert sniff(b"From here on it is a story.\n\nFrom there too.\n", name="a.mbox", whole=True).mime == "text/plain"
+
+
+def test_tags_in_a_text_do_not_make_it_xml() -> None:
+    tags = b"<doctag><text>hello</text></doctag>"
+    assert sniff(tags, name="page.doctags.txt", whole=True).mime == "text/plain"
+    assert sniff(tags, whole=True).mime == "application/xml"
+    assert sniff(b"<?xml version='1.0'?>" + tags, name="page.txt", whole=True).mime == "application/xml"

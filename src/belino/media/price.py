@@ -35,6 +35,7 @@ _OF_TYPE: Mapping[str, int] = {
     PDF: 40,
     "application/epub+zip": 10,
     "message/rfc822": 12,
+    "application/mbox": 12,
     "application/vnd.ms-outlook": 100,
     "text/html": 12,
     "application/rtf": 12,

@@ -28,6 +28,7 @@ _SEGMENT, _INFO, _TRACKS, _TRACK = 0x18538067, 0x1549A966, 0x1654AE6B, 0xAE
 _SCALE, _DURATION = 0x2AD7B1, 0x4489
 _TYPE, _CODEC, _VIDEO, _WIDTH, _HEIGHT = 0x83, 0x86, 0xE0, 0xB0, 0xBA
 _SOUND = 2
+_MP4_CODECS = ((b"mp4a", "aac"), (b"Opus", "opus"), (b"alac", "alac"), (b"samr", "amr"), (b"sawb", "amr"))
 _WEBM_NANOSECONDS = 1_000_000
 """The default unit of time, in nanoseconds."""
 _VIDEO_CODECS = {b"V_VP8": "vp8", b"V_VP9": "vp9", b"V_AV1": "av1"}
@@ -149,7 +150,7 @@ def _mp3(file: BinaryIO, head: bytes, size: int) -> SoundFacts:
 
 def _mp4(file: BinaryIO, head: bytes, size: int) -> SoundFacts:
     moov = _moov(file, size)
-    codec = next((name for mark, name in ((b"mp4a", "aac"), (b"Opus", "opus"), (b"alac", "alac")) if mark in moov), "")
+    codec = next((name for mark, name in _MP4_CODECS if mark in moov), "")
     at = moov.find(b"mvhd")
     if at < 0:
         return SoundFacts(codec=codec)
@@ -232,6 +233,9 @@ _READERS: dict[str, Callable[[BinaryIO, bytes, int], SoundFacts]] = {
     "video/quicktime": _mp4,
     "video/x-m4v": _mp4,
     "video/3gpp": _mp4,
+    "video/3gpp2": _mp4,
+    "audio/3gpp": _mp4,
+    "audio/3gpp2": _mp4,
     "audio/webm": _webm,
     "video/webm": _webm,
     "video/x-matroska": _webm,

@@ -29,7 +29,7 @@ BROKEN_AT_MOST = 1_000
 _BOXES, _MATROSKA, _OGG, _ASF = "mov", "matroska", "ogg", "asf"
 _DEMUXERS = {
     "video/mp4": _BOXES, "video/quicktime": _BOXES, "video/x-m4v": _BOXES, "video/x-f4v": _BOXES, "video/3gpp": _BOXES,
-    "video/3gpp2": _BOXES, "audio/mp4": _BOXES,
+    "video/3gpp2": _BOXES, "audio/mp4": _BOXES, "audio/3gpp": _BOXES, "audio/3gpp2": _BOXES,
     "video/webm": _MATROSKA, "audio/webm": _MATROSKA, "video/x-matroska": _MATROSKA, "audio/x-matroska": _MATROSKA,
     "video/ogg": _OGG, "audio/ogg": _OGG, "video/x-ms-wmv": _ASF, "video/x-ms-asf": _ASF, "audio/x-ms-wma": _ASF,
     "video/x-msvideo": "avi", "video/mpeg": "mpeg", "video/mp2t": "mpegts", "video/x-flv": "flv",

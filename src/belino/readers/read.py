@@ -49,7 +49,7 @@ _BY_MODULE: Mapping[str, tuple[str, ...]] = {
     "html": ("text/html", "application/xhtml+xml"),
     "book": ("application/epub+zip",),
     "rtf": ("application/rtf",),
-    "mail": ("message/rfc822",),
+    "mail": ("message/rfc822", "application/mbox"),
     "outlook": ("application/vnd.ms-outlook",),
     "archive": (
         "application/zip", "application/java-archive", "application/vnd.android.package-archive",

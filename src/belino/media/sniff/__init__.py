@@ -23,7 +23,8 @@ _VESSELS: dict[str, tuple[bytes, ...]] = {
     "image/tiff": (b"II*\0", b"MM\0*"),
 }
 # … or of a related type that programs do not distinguish.
-_BOXED = ("video/mp4", "audio/mp4", "video/quicktime", "video/3gpp", "video/3gpp2", "video/x-m4v", "video/x-f4v")
+_BOXED = ("video/mp4", "audio/mp4", "video/quicktime", "video/3gpp", "video/3gpp2", "audio/3gpp",
+          "audio/3gpp2", "video/x-m4v", "video/x-f4v")  # fmt: skip
 _RELATIVES = {
     "application/xml": ("text/html", "image/svg+xml"),
     "image/heif": ("image/heic", "image/avif"),
@@ -34,6 +35,9 @@ _RELATIVES = {
     "audio/mp4": _BOXED,
     "video/quicktime": ("video/mp4",),
     "video/3gpp": (*_BOXED, "audio/amr"),
+    "video/3gpp2": _BOXED,
+    "audio/3gpp": (*_BOXED, "audio/amr"),
+    "audio/3gpp2": _BOXED,
     "video/webm": ("audio/webm", "video/x-matroska"),
     "audio/webm": ("video/webm",),
     "video/x-matroska": ("audio/x-matroska", "video/webm", "audio/webm"),
@@ -43,6 +47,7 @@ _RELATIVES = {
     "audio/ogg": ("video/ogg",),
     "video/ogg": ("audio/ogg",),
     SUFFIXES["exe"]: ("application/x-msdos-program",),
+    "message/rfc822": ("application/mbox",),
     "application/x-ndjson": ("application/json",),
     "application/yaml": ("application/json",),
 }

@@ -235,7 +235,10 @@ _MARKS_WITHIN = (
 _PYTHONS = frozenset({*range(3000, 3800), 20_121, 50_428, 50_823, 60_202, 60_717, *range(62_011, 62_212)} - {3338})
 _EOT_VERSIONS = (b"\0\0\x01\0", b"\x01\0\x02\0", b"\x02\0\x02\0")
 _PDF_LATER = re.compile(rb"(?:\A[ \t]{1,100}|[\r\n\0\xff\xbf-])%PDF-\d\.")
+_PDF_AFTER_WORDS = re.compile(rb"%PDF-\d\.\d[ \t]{0,9}[\r\n]")
 _PDF_OBJECT = re.compile(rb"\bobj\b")
+_PDF_NUMBERED = re.compile(rb"[\r\n]\d{1,9} \d{1,5} obj\b")
+_BINARY = re.compile(rb"[\0-\x08\x0e-\x1a\x80-\xff]")
 _PDF_REACH = 1024
 
 
@@ -271,8 +274,16 @@ def late_pdf(head: bytes) -> bool:
     """Readers accept junk before the header of a PDF; what follows must look like one."""
     found = _PDF_LATER.search(head[:_PDF_REACH])
     if not found:
-        return False
+        return _pdf_after_words(head)
     return bool(_PDF_OBJECT.search(head, found.end(), found.end() + 2048) or not head[: found.start()].isascii())
+
+
+def _pdf_after_words(head: bytes) -> bool:
+    """A server's page may precede the header on the same line; unlike a page about PDF, binary data follows."""
+    found = _PDF_AFTER_WORDS.search(head, 0, _PDF_REACH + 16)
+    if not found or found.start() >= _PDF_REACH or not _PDF_NUMBERED.search(head, found.end() - 1, found.end() + 4096):
+        return False
+    return bool(_BINARY.search(head, found.end()))
 
 
 def _bmp(head: bytes) -> str | None:

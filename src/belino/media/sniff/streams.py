@@ -13,10 +13,11 @@ _BRANDS = {
     b"M4A ": "audio/mp4", b"M4B ": "audio/mp4", b"M4P ": "audio/mp4", b"F4A ": "audio/mp4", b"F4B ": "audio/mp4",
     b"M4V ": "video/x-m4v", b"M4VH": "video/x-m4v", b"M4VP": "video/x-m4v",
     b"qt  ": "video/quicktime", b"f4v ": "video/x-f4v", b"F4V ": "video/x-f4v",
-    b"3g2a": "video/3gpp2", b"3g2b": "video/3gpp2", b"3g2c": "video/3gpp2", b"KDDI": "video/3gpp2",
-    b"kddi": "video/3gpp2", b"jp2 ": "image/jp2", b"jpx ": "image/jpx", b"jpm ": "image/jpm", b"mjp2": "video/mj2",
+    b"jp2 ": "image/jp2", b"jpx ": "image/jpx", b"jpm ": "image/jpm", b"mjp2": "video/mj2",
 }  # fmt: skip
+_PHONE_BRANDS = frozenset({b"3g2a", b"3g2b", b"3g2c", b"KDDI", b"kddi"})
 _STILL_BRANDS = frozenset({b"mif1", b"mif2", b"msf1", b"miaf"})
+_SMALL_BRAND = b"mif3"
 _OLD_QUICKTIME = frozenset({b"moov", b"mdat", b"wide", b"pnot"})
 _BOXES_WITHIN = frozenset({b"moov", b"trak", b"mdia"})
 _BOXES_AT_MOST = 400
@@ -90,22 +91,25 @@ def _by_brand(head: bytes, hints: Hints, *, whole: bool) -> Found:
     size = min(max(int.from_bytes(head[:4]), 16), 4096)
     # Some writers pad a short brand with zeros instead of spaces.
     major, others = head[8:12].replace(b"\0", b" "), [head[at : at + 4] for at in range(16, min(size, len(head)), 4)]
+    if major == _SMALL_BRAND:
+        # A small file names its codec in place of a version.
+        return _BRANDS.get(head[12:16], "image/heif"), True
     if major in _STILL_BRANDS:
         inner = next((_BRANDS[brand] for brand in others if _BRANDS.get(brand, "").startswith("image/")), "image/heif")
         return inner, True
     if major in _BRANDS:
         return _BRANDS[major], True
-    if major[:3] in (b"3gp", b"3gr", b"3gs", b"3ge", b"3gg"):
-        return "video/3gpp", True
+    phone = major in _PHONE_BRANDS or major[:3] in (b"3gp", b"3gr", b"3gs", b"3ge", b"3gg")
+    kind = "mp4" if not phone else "3gpp2" if major in _PHONE_BRANDS else "3gpp"
     tracks, complete = _tracks(head, whole=whole)
     if b"vide" in tracks:
-        return "video/mp4", True
+        return f"video/{kind}", True
     if b"soun" in tracks and complete:
-        return "audio/mp4", True
+        return f"audio/{kind}", True
     # The track list is at the end of the file, out of reach: the declared type decides.
     if hints.declared.startswith("audio/") or hints.suggests("audio/mp4"):
-        return "audio/mp4", False
-    return "video/mp4", bool(major.strip())
+        return f"audio/{kind}", False
+    return f"video/{kind}", bool(major.strip())
 
 
 def _tracks(head: bytes, *, whole: bool) -> tuple[set[bytes], bool]:

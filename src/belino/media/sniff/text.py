@@ -47,6 +47,7 @@ _MAIL_FIRST = re.compile(
 _MAIL_HEADER = re.compile(r"^([A-Za-z][A-Za-z0-9-]{1,60}):", re.MULTILINE)
 _MAIL_KNOWN = frozenset({"from", "to", "subject", "date", "message-id", "received", "mime-version", "return-path",
                          "content-type"})  # fmt: skip
+_MAILBOX = re.compile(r"\r?\n\r?\nFrom [^\r\n]{1,200}\d{4}[^\r\n]{0,20}\r?\n[A-Za-z-]{1,60}:")
 _JSON = re.compile(
     r'[ \t\r\n]*+(?:([{}\[\],:])|("(?:[^"\\\x00-\x1f]|\\.)*+")'
     r"|(-?\d{1,400}(?:\.\d{1,400})?(?:[eE][+-]?\d{1,20})?|true|false|null|NaN|-?Infinity))"
@@ -127,7 +128,7 @@ def text_type(written: Written, hints: Hints, *, whole: bool) -> Found:
     ):
         return "application/json", False
     if not hints.suggests("text/x-diff") and _is_mail(written.text, hints):
-        return "message/rfc822", True
+        return ("application/mbox" if _is_mailbox(written.text, hints) else "message/rfc822"), True
     if hints.suggests("text/html") and _TAG.search(written.text):
         return "text/html", False  # a page that begins with template or server directives
     if written.text.startswith("solid ") and "facet" in written.text[:1024]:
@@ -228,6 +229,8 @@ def _markup(text: str, hints: Hints) -> str | None:
         return "text/html"
     if root and not declared and hints.suggests("text/html"):
         return "text/html"  # custom elements
+    if root and not declared and hints.named == "text/plain" and "xmlns" not in text[root.end() : root.end() + 400]:
+        return None  # tags in a text
     known = declared or (root and (_closes(text, root) or hints.suggests("application/xml")))
     return _other_xml(hints, rootless=not root) if known else None
 
@@ -314,13 +317,18 @@ def _may_follow(before: str, mark: str, container: str) -> bool:
 
 
 def _is_mail(text: str, hints: Hints) -> bool:
-    hinted = hints.suggests("message/rfc822")
+    hinted = hints.suggests("message/rfc822", "application/mbox")
     first = (_MAIL_HEADER if hinted else _MAIL_FIRST).match(text)
     if not first and not text.startswith("From "):
         return False
     block = text[:16_384].replace("\r\n", "\n").partition("\n\n")[0]
     names = {found.group(1).lower() for found in _MAIL_HEADER.finditer(block)}
     return len(names & _MAIL_KNOWN) >= (2 if hinted else 3)
+
+
+def _is_mailbox(text: str, hints: Hints) -> bool:
+    """Whether mail is in a mailbox: a line of its own precedes each message."""
+    return text.startswith("From ") and (hints.suffix == "mbox" or _MAILBOX.search(text, 5) is not None)
 
 
 def _hinted(hints: Hints) -> str:
