@@ -19,7 +19,8 @@ Options = Mapping[str, Any]
 JOBS = {
     name: f"media.sandbox_jobs:{name}"
     for name in (
-        "read", "copy", "crash", "abort", "spin", "stall", "eat", "refuse", "fail", "panic", "full", "huge", "wrong", "leave",
+        "read", "copy", "crash", "abort", "spin", "stall", "eat", "refuse", "fail", "panic", "full", "huge", "wrong",
+        "leave",
         "shout", "deep", "surroundings", "open_file", "connect", "start", "thread", "threads", "fill", "grow",
         "kill_parent", "raise_limits", "write_source", "lock_source", "hoard", "outlive",
         "signal_parent", "slow_parent", "newer", "powers",
