@@ -331,6 +331,7 @@ GOOD: dict[str, Any] = {
     "rotation": 0,
     "fps": 10.0,
     "audio_codec": "",
+    "subtitles": 0,
 }
 
 

@@ -86,6 +86,36 @@ def four_colours(_: int) -> Image.Image:
     return quarters(SIZE)
 
 
+SUBTITLES = b"1\n00:00:00,000 --> 00:00:01,000\nHello <i>there</i>\n\n2\n00:00:01,200 --> 00:00:01,900\nsecond\nline\n"
+
+
+def subtitled(form: str = "mp4") -> bytes:
+    """Two seconds with two lines of subtitles, in Matroska or MP4."""
+    import av
+
+    written = io.BytesIO()
+    with (
+        av.open(io.BytesIO(video(20))) as film,
+        av.open(io.BytesIO(SUBTITLES), format="srt") as words,
+        av.open(written, "w", format=form) as target,
+    ):
+        shown: Any = target.add_stream_from_template(film.streams.video[0])
+        track: Any = target.add_stream("mov_text" if form == "mp4" else "srt")
+        track.codec_context.subtitle_header = b"[Script Info]\nScriptType: v4.00+\n"
+        for packet in film.demux(film.streams.video[0]):
+            if packet.dts is not None:
+                packet.stream = shown
+                target.mux(packet)
+        for line in words.demux():
+            if line.dts is not None:
+                raw = bytes(line)
+                told = av.Packet(len(raw).to_bytes(2) + raw if form == "mp4" else raw)
+                told.pts, told.dts, told.duration, told.time_base = line.pts, line.dts, line.duration, line.time_base
+                told.stream = track
+                target.mux(told)
+    return written.getvalue()
+
+
 def song_with_cover(form: str = "mp3") -> bytes:
     """A second of silence with a picture on its sleeve."""
     import av

@@ -221,7 +221,8 @@ async def _known(path: Path) -> "Facts":
                 picture = await renderer.probe(item.blob)
                 facts = replace(facts, width=picture.width, height=picture.height)
             if is_film(facts) and mime != "image/gif":
-                await renderer.video(item.blob)
+                if (await renderer.video(item.blob)).subtitles:
+                    await renderer.reading(item.blob, mime=mime, name=path.name)
             elif is_sound(mime):
                 await renderer.sound(item.blob)
             elif has_text(mime):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob, DocumentText, DocumentUnit, OpenBlob, Part, Unread, open_files
+from belino.media.subtitles import TYPES as SUBTITLED
 from belino.readers.parts import NOTE_CHARS, NOTES_AT_MOST, TITLE_CHARS, nothing
 from belino.readers.read import reads
 
@@ -47,14 +48,15 @@ class Documents:
         max_chars: int = MAX_CHARS,
     ) -> DocumentText:
         """The text of the parts from first to last, or why there is none; raises only when the sandbox fails."""
-        if not reads(mime):
+        job = "video.subtitles" if mime in SUBTITLED else "document.read"
+        if not reads(mime) and mime not in SUBTITLED:
             return nothing(Unread.UNSUPPORTED, f"belino finds no text in files of type {mime[:100]}")
         first, last = parts if parts is not None else (1, None)
         options = {"mime": mime, "name": name[:255], "first": first, "last": last, "max_chars": max_chars}
         output = self._output("text")
         try:
             async with self._open_blob(blob.sha256) as path:
-                await self._sandbox.run("document.read", path, options, output=output)
+                await self._sandbox.run(job, path, options, output=output)
             return await asyncio.to_thread(_taken, output, max_chars)
         except MediaRefused as error:
             return nothing(Unread.UNREADABLE, str(error))

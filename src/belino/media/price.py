@@ -59,6 +59,8 @@ _FILMS = frozenset({"image/gif"})
 
 _WORDS = 200
 """Approximate cost of the text beside shown pages."""
+_TOKENS_A_SECOND = 4
+"""Of speech, with the times of its subtitles."""
 _FETCHED_A_SECOND = 4_000_000
 _SECONDS = {"image": 0.2, "thumb": 0.1, "text": 0.1, "frames": 0.6, "sheet": 0.8, "file": 0.0}
 
@@ -79,6 +81,8 @@ class Facts:
     unit: DocumentUnit | None = None
     parts: int | None = None
     """Pages, sheets, slides …"""
+    subtitled: bool = False
+    """Whether a video has subtitles: they are its text."""
     scans: int = 0
     """Pages without text: a request for the text shows them."""
 
@@ -133,7 +137,9 @@ def prices(facts: Facts, *, side: int = BLOCK_SIDE, sees_images: bool = True) ->
     if is_picture(facts.kind, facts.mime):
         tokens["image"] = picture_tokens(facts.dimensions, side), facts.dimensions is not None
         tokens["thumb"] = picture_tokens(facts.dimensions, THUMB_SIDE), facts.dimensions is not None
-    if has_text(facts.mime) and (facts.size if facts.text_tokens is None else facts.text_tokens or facts.scans):
+    if (has_text(facts.mime) or facts.subtitled) and (
+        facts.size if facts.text_tokens is None else facts.text_tokens or facts.scans
+    ):
         tokens["text"] = _text_tokens(facts, side)
     if clean_mime(facts.mime) == PDF:
         tokens["image"] = picture_tokens(None, side), True  # a page
@@ -216,6 +222,8 @@ def _text_tokens(facts: Facts, side: int) -> tuple[int, bool]:
         page = picture_tokens(None, side)
         fit = max(0, TEXT_TOKENS - _WORDS - facts.text_tokens) // page
         return facts.text_tokens + min(facts.scans, PAGES_SHOWN, fit) * page, not facts.scans
+    if facts.subtitled:
+        return round((facts.seconds or 0.0) * _TOKENS_A_SECOND) + _WORDS, False
     return -(-(facts.size or 0) // _bytes_per_token(clean_mime(facts.mime))), False
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-READER = "document.3"
+READER = "document.4"
 """The version of the document reader; it changes with its output."""
 PARTS_AT_ONCE = 200
 JSON = "application/json"
@@ -214,8 +214,11 @@ class Renderer:
         """Length, size and encoding of a video."""
         from belino.media.video import VideoFacts
 
-        facts = await self._known(blob, "video.1", VideoFacts, lambda: self._makers.videos.probe(blob))
-        await self.learn(blob.sha256, seconds=facts.seconds, width=facts.width, height=facts.height)
+        facts = await self._known(blob, "video.2", VideoFacts, lambda: self._makers.videos.probe(blob))
+        subtitled = True if facts.subtitles else None
+        await self.learn(
+            blob.sha256, seconds=facts.seconds, width=facts.width, height=facts.height, subtitled=subtitled
+        )
         return facts
 
     async def sound(self, blob: Blob) -> "SoundFacts":

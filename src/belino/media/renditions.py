@@ -28,6 +28,7 @@ from belino.media.price import (
 )
 from belino.media.render import Renderer
 from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
+from belino.media.subtitles import TYPES as SUBTITLED
 
 if TYPE_CHECKING:
     from belino.media.image.images import Fitted
@@ -132,7 +133,7 @@ async def as_text(renderer: Renderer, item: Item, wish: RenderOptions, dress: Dr
     mime = item.blob.mime
     if not item.blob.size:
         raise CannotRender(EMPTY)
-    if not has_text(mime):
+    if not has_text(mime) and mime not in SUBTITLED:
         raise CannotRender(f"belino finds no text in {mime}", _COPY)
     place = _place(wish)
     text = await renderer.reading(item.blob, mime=mime, name=item.name, first=place.part, last=place.last)
@@ -252,7 +253,8 @@ def film_words(facts: "VideoFacts") -> str:
     """A video's facts, in a sentence."""
     lasts = f"lasts {format_duration(facts.seconds)}, " if facts.seconds else ""
     sound = "with sound" if facts.audio_codec else "without sound"
-    return f" It {lasts}is {facts.width}×{facts.height}, {sound}."
+    words = "; as=text gives its subtitles" if facts.subtitles else ""
+    return f" It {lasts}is {facts.width}×{facts.height}, {sound}{words}."
 
 
 def text_words(text: DocumentText) -> str:

@@ -3,7 +3,9 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from importlib.util import find_spec
+from pkgutil import walk_packages
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from belino.domain.errors import MediaRefused
@@ -35,10 +37,16 @@ _DEMUXERS = {
     "video/x-msvideo": "avi", "video/mpeg": "mpeg", "video/mp2t": "mpegts", "video/x-flv": "flv",
     "audio/mpeg": "mp3", "audio/wav": "wav", "audio/flac": "flac", "audio/aac": "aac", "audio/amr": "amr",
     "audio/amr-wb": "amr", "audio/aiff": "aiff", "audio/x-caf": "caf", "audio/basic": "au", "audio/x-wavpack": "wv",
-    "audio/ac3": "ac3", "audio/eac3": "eac3",
+    "audio/ac3": "ac3", "audio/eac3": "eac3", "audio/x-ape": "ape", "audio/x-tta": "tta", "audio/x-w64": "w64",
+    "audio/x-dsf": "dsf", "audio/x-dff": "iff", "audio/x-musepack": "mpc",
 }  # fmt: skip
 """The demuxer of each type. Playlists and lists of files (HLS, DASH, concat) are not listed, so never opened."""
 TYPES = frozenset(_DEMUXERS)
+_BY_START = {
+    "video/mpeg": ((b"\0\0\x01\xb3", "mpegvideo"),),
+    "audio/x-musepack": ((b"MPCK", "mpc8"),),
+}
+"""The demuxer of a type's other form, by its first bytes."""
 _OPTIONS = {"enable_drefs": "0", "use_absolute_path": "0", "protocol_whitelist": "belino"}
 """No track of an MP4 may be in another file, and no protocol is allowed."""
 
@@ -60,9 +68,12 @@ def require() -> None:
 def prepare() -> None:
     """Import what every job needs, if installed; the child cannot import."""
     with suppress(ImportError):
-        import av.audio.resampler
-        import av.subtitles.stream
-        import av.video.reformatter  # noqa: F401 - PyAV imports some of these with the first stream of their kind
+        import av
+
+        # PyAV imports some of its modules with the first stream or frame of their kind.
+        for module in walk_packages(av.__path__, "av."):
+            if module.name.rpartition(".")[2] not in ("__main__", "datasets"):
+                import_module(module.name)
 
 
 def type_of(source: int, declared: str) -> str:
@@ -89,7 +100,7 @@ def opened(source: int, declared: str) -> Iterator["InputContainer"]:
             av.open(
                 file,
                 "r",
-                format=_DEMUXERS[mime],
+                format=_demuxer(source, mime),
                 container_options=_OPTIONS,
                 io_open=_refuse,
                 metadata_errors="replace",
@@ -100,6 +111,11 @@ def opened(source: int, declared: str) -> Iterator["InputContainer"]:
         raise
     except FFmpegError as error:
         raise MediaRefused(f"the {mime} is damaged or cut off") from error
+
+
+def _demuxer(source: int, mime: str) -> str:
+    head = os.pread(source, 16, 0)
+    return next((name for start, name in _BY_START.get(mime, ()) if head.startswith(start)), _DEMUXERS[mime])
 
 
 def video_of(container: "InputContainer") -> "VideoStream | None":
@@ -121,7 +137,11 @@ def audio_of(container: "InputContainer") -> "AudioStream":
 def seconds_of(container: "InputContainer", stream: Any, size: int) -> float | None:
     """The length of a stream: from plausible headers, else by reading its packets to the end."""
     told = stream.duration * stream.time_base if stream.duration and stream.time_base else None
-    seconds = float(told) if told else container.duration / 1_000_000 if container.duration else 0.0
+    whole = container.duration / 1_000_000 if container.duration else 0.0
+    seconds = float(told) if told else whole
+    # An Ogg of several streams may give one the length of another's header.
+    if container.format.name == _OGG and seconds < whole / 2:
+        seconds = 0.0
     if 0 < seconds < LONGEST and size * 8 / seconds < PLAUSIBLE_BITS:
         return seconds
     return _counted(container, stream)

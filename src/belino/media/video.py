@@ -39,6 +39,8 @@ class VideoFacts:
     """The average; a phone's video has a variable rate."""
     audio_codec: str = ""
     """Empty if it is silent."""
+    subtitles: int = 0
+    """Subtitle tracks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +149,7 @@ def _facts(told: Mapping[str, Any]) -> VideoFacts:
             "rotation": 0 | 90 | 180 | 270 as rotation,
             "fps": float() | None as fps,
             "audio_codec": str(audio_codec),
+            "subtitles": int(subtitles),
         } if _is_name(codec) and (not audio_codec or _is_name(audio_codec)):
             if 0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE:
                 return VideoFacts(
@@ -157,6 +160,7 @@ def _facts(told: Mapping[str, Any]) -> VideoFacts:
                     rotation=rotation,
                     fps=fps if fps is not None and 0 < fps <= 1_000 else None,
                     audio_codec=audio_codec,
+                    subtitles=min(max(subtitles, 0), 1_000),
                 )
     raise MediaRefused("decoding the video gave no proper answer")
 

@@ -90,6 +90,7 @@ def look(source: int, mime: str) -> dict[str, Any]:
             "rotation": turned,
             "fps": float(rate) if rate else None,
             "audio_codec": next(heard, ""),
+            "subtitles": len(container.streams.subtitles),
         }
 
 
@@ -232,6 +233,7 @@ def _animation_facts(source: int, mime: str) -> dict[str, Any]:
         "rotation": 0,
         "fps": len(ends) / ends[-1],
         "audio_codec": "",
+        "subtitles": 0,
     }
 
 

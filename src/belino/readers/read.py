@@ -104,7 +104,7 @@ def read(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]
     """Write the text of `source` to `target`: a line about the document, then a line for each part."""
     asked = ReadOptions(**options)
     with os.fdopen(os.dup(source), "rb") as file, os.fdopen(os.dup(target), "wb") as writer:
-        _write(writer, _read(file, asked))
+        write_document(writer, _read(file, asked))
     return {}
 
 
@@ -137,7 +137,8 @@ def _is_container(file: BinaryIO, mime: str) -> bool:
     return mime == _OLE or (mime in _LOCKABLE and file.read(8) == _OLE_START)
 
 
-def _write(writer: BinaryIO, text: DocumentText) -> None:
+def write_document(writer: BinaryIO, text: DocumentText) -> None:
+    """A line about the document, then a line for each part."""
     head = {
         "unit": text.unit,
         "total": text.total,

@@ -33,6 +33,7 @@ from belino.media.renditions import (
     text_words,
 )
 from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
+from belino.media.subtitles import TYPES as SUBTITLED
 from belino.tools.tool_context import ALBUM_MOST, ToolContext, album_of, find_ref, held, placed, title
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _meant(ask: Ask, looked: Looked) -> str:
         return "text"
     if ask.form == "auto" and wish.times and _is_film(looked):
         return "frames"
-    if ask.form == "text" and not has_text(looked.mime):
+    if ask.form == "text" and not has_text(looked.mime) and looked.mime not in SUBTITLED:
         raise ToolError(f"belino finds no text in {looked.mime}; {_instead(looked)}")
     if ask.form == "frames" and not _is_film(looked):
         raise ToolError(f"there are no moving pictures in {looked.mime}; {_instead(looked)}")

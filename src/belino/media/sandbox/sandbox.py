@@ -49,6 +49,7 @@ JOBS: Mapping[str, str] = MappingProxyType(
         "video.probe": "belino.media.video:probe",
         "video.frames": "belino.media.video:frames",
         "video.sheet": "belino.media.video:sheet",
+        "video.subtitles": "belino.media.subtitles:read",
         "sheet.album": "belino.media.sheet:album",
     }
 )
