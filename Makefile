@@ -46,8 +46,8 @@ tables: $(VENV)/.core ## write the tables of what works in README and docs anew
 	$(VENV)/bin/python scripts/write-tables
 
 lock: $(VENV)/.uv ## compile both lock files anew
-	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --extra av --extra heic -o requirements.lock
-	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --extra av --extra claude --extra heic --extra llm --group dev -o requirements-dev.lock
+	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --extra av --extra heic --extra jxl -o requirements.lock
+	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --extra av --extra claude --extra heic --extra jxl --extra llm --group dev -o requirements-dev.lock
 
 $(VENV)/.uv:
 	@test -n "$(PYTHON)" || { echo "belino needs Python 3.11 or newer; install it and run make again." >&2; exit 1; }

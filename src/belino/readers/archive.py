@@ -1,4 +1,4 @@
-"""Archives (ZIP, TAR, gzip, bzip2, xz): a listing of their entries, without unpacking any of them."""
+"""Archives (ZIP, RAR, TAR, gzip, bzip2, xz): a listing of their entries, without unpacking any of them."""
 
 import bz2
 import itertools
@@ -60,7 +60,7 @@ _BROKEN = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
+class ArchiveEntry:
     """A file or folder in an archive; or, with a `note`, a remark about the list itself."""
 
     name: str = ""
@@ -101,7 +101,7 @@ class _Tally:
     outside: int = 0
     names: Counter[int] = field(default_factory=Counter)
 
-    def count(self, entry: _Entry) -> None:
+    def count(self, entry: ArchiveEntry) -> None:
         self.entries += 1
         self.folders += entry.folder
         self.unpacked += entry.size or 0
@@ -126,8 +126,11 @@ class _Tally:
 
 
 def prepare() -> None:
-    """Load the codecs before the sandbox forks: its child cannot."""
+    """Load the codecs and the parser of RAR before the sandbox forks: its child cannot."""
     charset.prepare()
+    from belino.readers import rar
+
+    rar.prepare()
 
 
 def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
@@ -153,16 +156,20 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
     return parts.document(total)
 
 
-def _entries(file: BinaryIO, options: ReadOptions) -> Iterable[_Entry]:
+def _entries(file: BinaryIO, options: ReadOptions) -> Iterable[ArchiveEntry]:
     match options.mime:
         case "application/x-tar" | "application/gzip" | "application/x-bzip2" | "application/x-xz":
             return _tar_entries(file, options.mime, options.name)
+        case "application/vnd.rar":
+            from belino.readers import rar
+
+            return rar.entries(file)
         case _:
             return _zip_entries(file)
 
 
-def _groups(entries: Iterable[_Entry], tally: _Tally, parts: Parts) -> Iterator[list[_Entry]]:
-    group: list[_Entry] = []
+def _groups(entries: Iterable[ArchiveEntry], tally: _Tally, parts: Parts) -> Iterator[list[ArchiveEntry]]:
+    group: list[ArchiveEntry] = []
     for entry in entries:
         if entry.note:
             parts.note(entry.note)
@@ -186,7 +193,7 @@ def _link(target: str) -> str:
     return f"link to {clean_name(target, limit=NAME_CHARS)}"
 
 
-def _line(entry: _Entry) -> str:
+def _line(entry: ArchiveEntry) -> str:
     """`name, size, date, remarks`."""
     about = [
         clean_name(entry.name, limit=NAME_CHARS) or "unnamed",
@@ -209,7 +216,7 @@ class _CentralEntry:
     mode: int
 
 
-def _zip_entries(file: BinaryIO) -> Iterator[_Entry]:
+def _zip_entries(file: BinaryIO) -> Iterator[ArchiveEntry]:
     """The entries of a zip by its central directory, read one by one, so that false counts in it cost nothing."""
     listed = _central_directory(file)
     sampled = (raw.name for raw in itertools.islice(_central_entries(listed), _NAMES_SAMPLED) if not raw.flags & _UTF8)
@@ -218,7 +225,7 @@ def _zip_entries(file: BinaryIO) -> Iterator[_Entry]:
     codec = charset.detect(unmarked)[0] if unmarked else "cp437"
     for raw in _central_entries(listed):
         name = raw.name.decode("utf-8" if raw.flags & _UTF8 else codec, "replace")
-        yield _Entry(
+        yield ArchiveEntry(
             name=name,
             size=raw.size,
             modified=_zip_date(raw.date),
@@ -334,14 +341,14 @@ class _Unpacked(RawIOBase):
                 return bytes(piece)
 
 
-def _tar_entries(file: BinaryIO, mime: str, name: str) -> Iterator[_Entry]:
+def _tar_entries(file: BinaryIO, mime: str, name: str) -> Iterator[ArchiveEntry]:
     """The entries of a tar, header by header; for a compressed file that is not an archive, that one file."""
     if mime not in _PACKINGS:
         cut = file.seek(0, 2) % tarfile.BLOCKSIZE > 0
         file.seek(0)
         yield from _tar_headers(file)
         if cut:
-            yield _Entry(note=_EARLY)
+            yield ArchiveEntry(note=_EARLY)
         return
     stream = _Unpacked(file, mime)
     head = _tar_head(stream)
@@ -350,7 +357,7 @@ def _tar_entries(file: BinaryIO, mime: str, name: str) -> Iterator[_Entry]:
         stream = _Unpacked(file, mime)
         yield from _tar_headers(stream)
         if stream.cut:
-            yield _Entry(note=_EARLY)
+            yield ArchiveEntry(note=_EARLY)
         return
     yield from _single(stream, len(head), name or "file", _PACKINGS[mime])
 
@@ -365,7 +372,7 @@ def _tar_begins(head: bytes) -> bool:
     return int(written, 8) == sum(head[:148]) + 8 * 32 + sum(head[156:512])
 
 
-def _tar_headers(stream: IO[bytes] | RawIOBase) -> Iterator[_Entry]:
+def _tar_headers(stream: IO[bytes] | RawIOBase) -> Iterator[ArchiveEntry]:
     before = -1
     try:
         with tarfile.open(fileobj=stream, mode="r|", bufsize=_CHUNK_BYTES) as archive:
@@ -377,15 +384,15 @@ def _tar_headers(stream: IO[bytes] | RawIOBase) -> Iterator[_Entry]:
                 archive.members.clear()  # type: ignore[attr-defined]
                 yield _tar_entry(member)
     except _LimitReached as so_far:
-        yield _Entry(note=f"the listing ends after {so_far} of unpacked content")
+        yield ArchiveEntry(note=f"the listing ends after {so_far} of unpacked content")
     except _BROKEN as error:
         if before < 0:
             raise CannotRead(Unread.UNREADABLE, "the archive is broken") from error
-        yield _Entry(note=_EARLY)
+        yield ArchiveEntry(note=_EARLY)
 
 
-def _tar_entry(member: tarfile.TarInfo) -> _Entry:
-    return _Entry(
+def _tar_entry(member: tarfile.TarInfo) -> ArchiveEntry:
+    return ArchiveEntry(
         name=member.name,
         size=None if member.isdir() else member.size,
         modified=_tar_date(member.mtime),
@@ -404,7 +411,7 @@ def _tar_head(stream: _Unpacked) -> bytes:
     return head
 
 
-def _single(stream: _Unpacked, size: int, name: str, suffix: str) -> Iterator[_Entry]:
+def _single(stream: _Unpacked, size: int, name: str, suffix: str) -> Iterator[ArchiveEntry]:
     note = ""
     try:
         while piece := stream.read(_CHUNK_BYTES):
@@ -416,9 +423,9 @@ def _single(stream: _Unpacked, size: int, name: str, suffix: str) -> Iterator[_E
     if stream.cut:
         note = _ENDLESS
     last = name.replace("\\", "/").rpartition("/")[2]
-    yield _Entry(name=last.removesuffix(suffix) or last, size=size)
+    yield ArchiveEntry(name=last.removesuffix(suffix) or last, size=size)
     if note:
-        yield _Entry(note=note)
+        yield ArchiveEntry(note=note)
 
 
 def _unpacker(mime: str) -> "zlib._Decompress | bz2.BZ2Decompressor | lzma.LZMADecompressor":

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import groupby
 from operator import itemgetter
 from typing import BinaryIO
@@ -81,10 +82,10 @@ def draw(file: BinaryIO, writer: BinaryIO, *, number: int, max_side: int) -> Non
 
 @contextmanager
 def _opened(file: BinaryIO) -> Iterator[int]:
-    """The document; its bytes are mapped, not read."""
+    """The document; the bytes of a file are mapped, not read."""
     library = pdfium.load()
     try:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        mapped = bytearray(file.getvalue()) if isinstance(file, BytesIO) else _mapped(file)
     except ValueError as error:
         raise CannotRead(Unread.UNREADABLE, "the file is empty") from error
     there = (ctypes.c_char * len(mapped)).from_buffer(mapped)
@@ -94,6 +95,10 @@ def _opened(file: BinaryIO) -> Iterator[int]:
         raise CannotRead(Unread.UNREADABLE, "it is protected by a password" if locked else "the PDF is broken")
     # The child exits after its job: closing the document or the mapping is not worth the time.
     yield document
+
+
+def _mapped(file: BinaryIO) -> mmap.mmap:
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
 
 
 @contextmanager

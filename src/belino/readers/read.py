@@ -54,7 +54,10 @@ _BY_MODULE: Mapping[str, tuple[str, ...]] = {
     "archive": (
         "application/zip", "application/java-archive", "application/vnd.android.package-archive",
         "application/x-xpinstall", "application/vnd.comicbook+zip", "application/vnd.google-earth.kmz",
-        "application/x-tar", "application/gzip", "application/x-bzip2", "application/x-xz",
+        "application/x-tar", "application/gzip", "application/x-bzip2", "application/x-xz", "application/vnd.rar",
+    ),
+    "iwork": (
+        "application/vnd.apple.pages", "application/vnd.apple.numbers", "application/vnd.apple.keynote",
     ),
     "plain": (
         "text/plain", "text/markdown", "text/csv", "text/tab-separated-values",
