@@ -2,6 +2,7 @@
 
 import io
 import random
+import struct
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from belino.media.image.images import fit, probe
 
 RED, GREEN, BLUE, WHITE = (220, 30, 30), (30, 180, 40), (30, 40, 210), (240, 240, 240)
 GENEROUS = 1_000_000
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="64" height="32">%s</svg>'
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "HEIF", "AVIF")
 
 Fit = Callable[..., tuple[dict[str, Any], bytes]]
@@ -122,20 +124,55 @@ FOREIGN: dict[str, Callable[[], bytes]] = {
     "one byte": lambda: b"\x89",
     "text": lambda: b"hello",
     "html": lambda: b"<!doctype html><img src=x>",
-    "svg": lambda: b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>',
     "pdf": lambda: saved(quarters(), "PDF"),
     "eps": lambda: saved(quarters(), "EPS"),
-    "psd": lambda: b"8BPS\0\x01" + bytes(6) + b"\0\x03" + (32).to_bytes(4) * 2 + b"\0\x08\0\x03" + bytes(64),
-    "ico": lambda: saved(quarters(), "ICO"),
-    "ppm": lambda: saved(quarters(), "PPM"),
-    "tga": lambda: saved(quarters(), "TGA"),
-    "pcx": lambda: saved(quarters(), "PCX"),
-    "jpeg 2000": lambda: saved(quarters(), "JPEG2000"),
-    "icns": lambda: saved(quarters((64, 64)), "ICNS"),
-    "dds": lambda: saved(quarters(), "DDS"),
     "mp4": lambda: b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom" + bytes(64),
 }
 """Files no decoder of ours may touch."""
+
+
+def psd(picture: Image.Image) -> bytes:
+    """A PSD of one layer, uncompressed."""
+    width, height = picture.size
+    head = b"8BPS\0\x01" + bytes(6) + (3).to_bytes(2) + height.to_bytes(4) + width.to_bytes(4) + b"\0\x08\0\x03"
+    return head + bytes(12) + b"\0\0" + b"".join(band.tobytes() for band in picture.split())
+
+
+def raw(picture: Image.Image, *, orientation: int = 1, sensor: bool = True) -> bytes:
+    """A raw photograph built like a TIFF, with a preview after its sensor's pixels."""
+    tags = [
+        (0x0100, 4, 1, 8), (0x0101, 4, 1, 8), (0x0102, 3, 1, 8), (0x0103, 3, 1, 1),
+        (0x0106, 3, 1, 32_803 if sensor else 1), (0x0111, 4, 1, 200), (0x0112, 3, 1, orientation), (0x0115, 3, 1, 1),
+        (0x0116, 4, 1, 8), (0x0117, 4, 1, 64),
+    ]  # fmt: skip
+    ifd = len(tags).to_bytes(2, "little") + b"".join(struct.pack("<HHII", *tag) for tag in tags) + bytes(4)
+    return (
+        (b"II*\0" + (8).to_bytes(4, "little") + ifd).ljust(200, b"\0") + bytes(64) + saved(picture, "JPEG", quality=95)
+    )
+
+
+def drawing(inside: bytes = b"", **_: object) -> bytes:
+    """The four colours as an SVG."""
+    parts = zip((RED, GREEN, BLUE, WHITE), ((0, 0), (32, 0), (0, 16), (32, 16)), strict=True)
+    shapes = "".join(
+        f'<rect x="{x}" y="{y}" width="32" height="16" fill="rgb{colour}"/>' for colour, (x, y) in parts
+    ).replace(" ", " ")
+    return SVG % (shapes.encode() + inside)
+
+
+FURTHER: dict[str, Callable[[], bytes]] = {
+    "svg": drawing,
+    "psd": lambda: psd(quarters()),
+    "raw": lambda: raw(quarters((128, 64))),
+    "ico": lambda: saved(quarters((64, 64)), "ICO"),
+    "icns": lambda: saved(quarters((64, 64)), "ICNS"),
+    "jxl": lambda: saved(quarters(), "JXL", lossless=True),
+    **{
+        name.lower(): lambda name=name: saved(quarters(), name)  # type: ignore[misc]
+        for name in ("PPM", "TGA", "PCX", "JPEG2000", "DDS", "SGI", "QOI")
+    },
+}
+"""Rarer types that are decoded too."""
 
 
 @cache

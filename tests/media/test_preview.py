@@ -56,7 +56,7 @@ def pages(*texts: str, **more: Any) -> DocumentText:
         ("video/mp4", Shape.POSTER),
         ("Audio/OGG; codecs=opus", Shape.WAVEFORM),
         ("image/heic", Shape.PICTURE),
-        ("image/svg+xml", Shape.TEXT),
+        ("image/svg+xml", Shape.PICTURE),
         ("application/zip", Shape.TEXT),
         ("text/csv", Shape.TEXT),
         ("application/octet-stream", None),

@@ -9,7 +9,7 @@ from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.stored import RefRecord
-from belino.media.price import BLOCK_SIDE, facts_of, picture_tokens, price, prices, side_within
+from belino.media.price import BLOCK_SIDE, Facts, facts_of, picture_tokens, price, prices, side_within
 
 
 def record(kind: MediaKind, mime: str, **changes: int) -> RefRecord:
@@ -96,7 +96,8 @@ def test_the_longest_side_within_a_price_is_within_it_and_no_shorter_than_need_b
         ("image/webp", MediaKind.STICKER, True),
         ("application/x-tgsticker", MediaKind.STICKER, False),
         ("video/webm", MediaKind.STICKER, False),
-        ("image/svg+xml", MediaKind.IMAGE, False),
+        ("image/svg+xml", MediaKind.IMAGE, True),
+        ("image/x-xcf", MediaKind.IMAGE, False),
         ("", MediaKind.IMAGE, True),
         ("image/png", MediaKind.DOCUMENT, True),
     ],
@@ -109,3 +110,10 @@ def test_a_picture_is_priced_as_it_will_be_shown() -> None:
     large = record(MediaKind.IMAGE, "image/jpeg", width=4000, height=1000)
     assert tokens(large)["image"] == round(1568 * 392 / 750)
     assert tokens(large, side=400)["image"] == round(400 * 100 / 750)
+
+
+def test_what_was_refused_is_not_offered() -> None:
+    photo = Facts(mime="image/jpeg", size=9, width=40, height=30)
+    assert "image" in prices(photo) and set(prices(replace(photo, unseen="it is damaged"))) == {"file"}
+    clip = Facts(mime="image/gif", size=9, width=40, height=30)
+    assert "frames" in prices(clip) and set(prices(replace(clip, still=True))) == {"image", "thumb", "file"}

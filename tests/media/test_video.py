@@ -332,6 +332,7 @@ GOOD: dict[str, Any] = {
     "fps": 10.0,
     "audio_codec": "",
     "subtitles": 0,
+    "seen": None,
 }
 
 

@@ -217,10 +217,11 @@ async def _known(path: Path) -> "Facts":
         facts = replace(facts, width=found[1], height=found[2])
     async with _file_renderer(item, path) as renderer:
         try:
-            if is_picture(facts.kind, mime) and not found:
+            if is_picture(facts.kind, mime):
                 picture = await renderer.probe(item.blob)
                 facts = replace(facts, width=picture.width, height=picture.height)
-            if is_film(facts) and mime != "image/gif":
+            facts = await renderer.known(facts, item.blob.sha256)
+            if is_film(facts) and not facts.still:
                 if (await renderer.video(item.blob)).subtitles:
                     await renderer.reading(item.blob, mime=mime, name=path.name)
             elif is_sound(mime):
@@ -228,7 +229,7 @@ async def _known(path: Path) -> "Facts":
             elif has_text(mime):
                 await renderer.reading(item.blob, mime=mime, name=path.name)
         except MediaError:
-            return facts
+            pass  # what was refused is not offered
         return await renderer.known(facts, item.blob.sha256)
 
 

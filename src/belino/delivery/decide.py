@@ -8,7 +8,7 @@ from belino.domain.limits import FileLimit, Limits, SendAs
 from belino.domain.reply import Offer
 from belino.domain.units import format_duration, format_size
 from belino.media.audio import VOICE_MIME
-from belino.media.image.header import DRAWN_MIMES
+from belino.media.image.header import PHOTO_MIMES
 from belino.media.image.images import FORMATS
 
 SMALLEST_FIT = 2_048
@@ -115,7 +115,7 @@ def fit_for(offer: Offer, limit: FileLimit) -> Fit | None:
 
 
 def _is_still_picture(offer: Offer) -> bool:
-    return offer.mime in DRAWN_MIMES and offer.frames == 1
+    return offer.mime in PHOTO_MIMES and offer.frames == 1
 
 
 def _too_narrow(offer: Offer, limit: FileLimit) -> bool:
@@ -141,7 +141,7 @@ def _natural_forms(offer: Offer) -> tuple[SendAs, ...]:
     """The forms that suit the file, best first; any file can be a document."""
     if _is_moving(offer):
         return SendAs.ANIMATION, SendAs.DOCUMENT
-    if offer.mime in DRAWN_MIMES:
+    if offer.mime in PHOTO_MIMES:
         return SendAs.PHOTO, SendAs.DOCUMENT
     match offer.mime.partition("/")[0]:
         case "video" if offer.mime == WEBM:
@@ -178,7 +178,7 @@ def _clash(offer: Offer, form: SendAs, limit: FileLimit | None) -> str:
 def _suits(offer: Offer, form: SendAs) -> bool:
     match form:
         case SendAs.PHOTO:
-            return offer.mime in DRAWN_MIMES and not _is_moving(offer)
+            return offer.mime in PHOTO_MIMES and not _is_moving(offer)
         case SendAs.VIDEO:
             return offer.mime.startswith("video/")
         case SendAs.AUDIO | SendAs.VOICE:
@@ -186,7 +186,7 @@ def _suits(offer: Offer, form: SendAs) -> bool:
         case SendAs.ANIMATION:
             return _is_moving(offer) or offer.mime in ("video/mp4", "image/gif")
         case SendAs.STICKER:
-            return offer.mime in (TGS, WEBM, "image/webp") or (offer.mime in DRAWN_MIMES and not _is_moving(offer))
+            return offer.mime in (TGS, WEBM, "image/webp") or (offer.mime in PHOTO_MIMES and not _is_moving(offer))
         case SendAs.DOCUMENT:
             return True
 
@@ -217,7 +217,7 @@ def _size_fits(offer: Offer, limit: FileLimit) -> bool:
         return True
     if not offer.width or not offer.height:
         # Videos are not measured; a picture of unknown size must be decoded first.
-        return offer.mime not in DRAWN_MIMES
+        return offer.mime not in PHOTO_MIMES
     longer, shorter = max(offer.width, offer.height), min(offer.width, offer.height)
     return (
         longer <= (limit.max_side or longer)

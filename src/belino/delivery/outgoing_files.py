@@ -10,7 +10,7 @@ from belino.domain.media import Blob
 from belino.domain.reply import Offer
 from belino.domain.safe_text import one_line
 from belino.domain.units import format_size
-from belino.media.image.header import DRAWN_MIMES, HEADER_BYTES, image_size
+from belino.media.image.header import HEADER_BYTES, PHOTO_MIMES, image_size
 from belino.media.stream_header import film_facts
 from belino.storage.blob_verbs import BlobVerbs
 
@@ -65,7 +65,7 @@ class Keeper:
     async def _measured(self, offer: Offer, blob: Blob, head: bytes) -> Offer:
         if offer.mime == WEBM:
             return _filmed(offer, head)
-        if offer.mime not in DRAWN_MIMES:
+        if offer.mime not in PHOTO_MIMES:
             return offer
         if (found := image_size(head)) is not None:
             offer = replace(offer, width=found[1], height=found[2])

@@ -125,7 +125,7 @@ class Gateway:
         self.clock: Clock = clock or SystemClock()
         self.notices = EventBus()
         self.counters = Counters()
-        self.sandbox = Sandbox(config.media.sandbox)
+        self.sandbox = Sandbox(config.media.sandbox, max_pixels=config.media.max_pixels)
         self.adapters: dict[tuple[str, str], Adapter] = {}
         self._open_store = store
         self.recorder = Recorder(Journal(home.cassettes), secrets=Secrets(secrets_of(config)), clock=self.clock)

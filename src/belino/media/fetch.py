@@ -93,6 +93,15 @@ class MediaConfig:
             "least": 16,
         },
     )
+    max_pixels: int = field(
+        default=40_000_000,
+        metadata={
+            "says": "The most pixels of a picture or frame that are held at once; what is shrunk while it is loaded, "
+            "such as a photograph, may have more.",
+            "least": 1_000_000,
+            "most": 100_000_000,
+        },
+    )
     memory_bytes: int = field(
         default=50 * 1024 * 1024, metadata={"says": "How many bytes of small files are kept in memory; 0 keeps none."}
     )

@@ -52,6 +52,8 @@ _OF_FAMILY: tuple[tuple[str, int], ...] = (
     ("zip", 1_000),
     ("archive", 1_000),
     ("tar", 1_000),
+    ("rar", 1_000),
+    ("vnd.apple", 400),
     ("xz", 1_000),
 )
 _TEXT_MIMES = frozenset({"application/json", "application/xml", "application/x-yaml", "application/toml"})
@@ -83,6 +85,12 @@ class Facts:
     """Pages, sheets, slides …"""
     subtitled: bool = False
     """Whether a video has subtitles: they are its text."""
+    still: bool = False
+    """Whether nothing moves in an animation's format."""
+    note: str = ""
+    """What to know about a picture of it, once one was made; the name of a PictureNote."""
+    unseen: str = ""
+    """Why no picture of it can be made, once that was tried."""
     scans: int = 0
     """Pages without text: a request for the text shows them."""
 
@@ -134,7 +142,7 @@ def prices(facts: Facts, *, side: int = BLOCK_SIDE, sees_images: bool = True) ->
     """The cost of each rendition of a file, by its name in `fetch_media`; pictures are at most `side` pixels long."""
     facts = facts if sees_images else replace(facts, scans=0)
     tokens: dict[str, tuple[int, bool]] = {}
-    if is_picture(facts.kind, facts.mime):
+    if is_picture(facts.kind, facts.mime) and not facts.unseen:
         tokens["image"] = picture_tokens(facts.dimensions, side), facts.dimensions is not None
         tokens["thumb"] = picture_tokens(facts.dimensions, THUMB_SIDE), facts.dimensions is not None
     if (has_text(facts.mime) or facts.subtitled) and (
@@ -144,7 +152,7 @@ def prices(facts: Facts, *, side: int = BLOCK_SIDE, sees_images: bool = True) ->
     if clean_mime(facts.mime) == PDF:
         tokens["image"] = picture_tokens(None, side), True  # a page
         tokens["thumb"] = picture_tokens(None, THUMB_SIDE), True
-    if is_film(facts):
+    if is_film(facts) and not (facts.unseen or facts.still):
         tokens["frames"] = FRAMES * picture_tokens(facts.dimensions, FRAME_SIDE), facts.dimensions is not None
         tokens["sheet"] = IMAGE_TOKENS_AT_MOST, False
     tokens["file"] = 0, True

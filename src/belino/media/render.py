@@ -14,9 +14,11 @@ from belino.domain.errors import MediaNotFound, MediaRefused, StoreError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob, DocumentText, DocumentUnit, OpenBlob, Unread
 from belino.domain.outcome import CacheSize
+from belino.domain.safe_text import one_line
 from belino.domain.tokens import estimate_tokens
 from belino.domain.units import NUMBER_MOST
 from belino.media.documents import pages_without_text
+from belino.media.image.formats import PictureNote
 from belino.media.image.header import BLOCK_MIMES, image_size
 from belino.media.paging import whole_price
 from belino.media.price import Facts
@@ -35,13 +37,15 @@ READER = "document.4"
 """The version of the document reader; it changes with its output."""
 PARTS_AT_ONCE = 200
 JSON = "application/json"
+GIF = "image/gif"
 WAVE_POINTS = 40
 
 ANSWER_TOKENS = 70
 """Approximate cost of our words and the markers around a text."""
 
-_FACTS = "facts.3"
+_FACTS = "facts.4"
 _FACTS_KEPT = 4096
+_REASON_CHARS = 200
 _FINAL = frozenset({Unread.UNSUPPORTED, Unread.NOT_ALLOWED, Unread.TOO_LARGE})
 
 F = TypeVar("F")
@@ -150,15 +154,18 @@ class Renderer:
 
     async def probe(self, blob: Blob) -> "ImageFacts":
         """The facts of a picture."""
-        facts = await self._makers.images.probe(blob)
+        facts = await self._refusable(blob, self._makers.images.probe(blob))
         await self.saw(blob.sha256, (facts.width, facts.height))
+        if facts.mime == GIF and facts.frames == 1:
+            await self.learn(blob.sha256, still=True)
         return facts
 
     async def fit(self, blob: Blob, *, max_bytes: int, max_side: int | None = None) -> "Fitted":
         """The best copy of a picture within the limits."""
         name = f"image-{max_bytes}-{max_side or 0}"
+        made = self._makers.images.fit
         return await self._picture(
-            blob, name, lambda: self._makers.images.fit(blob, max_bytes=max_bytes, max_side=max_side)
+            blob, name, lambda: self._refusable(blob, made(blob, max_bytes=max_bytes, max_side=max_side))
         )
 
     async def page(self, blob: Blob, number: int, *, max_bytes: int, max_side: int) -> "Fitted":
@@ -214,7 +221,9 @@ class Renderer:
         """Length, size and encoding of a video."""
         from belino.media.video import VideoFacts
 
-        facts = await self._known(blob, "video.2", VideoFacts, lambda: self._makers.videos.probe(blob))
+        facts = await self._refusable(
+            blob, self._known(blob, "video.2", VideoFacts, lambda: self._makers.videos.probe(blob))
+        )
         subtitled = True if facts.subtitles else None
         await self.learn(
             blob.sha256, seconds=facts.seconds, width=facts.width, height=facts.height, subtitled=subtitled
@@ -314,11 +323,27 @@ class Renderer:
         while len(self._facts) > _FACTS_KEPT:
             self._facts.pop(next(iter(self._facts)))
 
+    async def note(self, sha256: str) -> str:
+        """What to know about the picture that was made of a file, in a sentence."""
+        name = (await self._learned(sha256)).get("note", "")
+        return PictureNote(name).words if name in [*PictureNote] else ""
+
+    async def _refusable(self, blob: Blob, attempt: Awaitable[F]) -> F:
+        """The same; a refusal is kept in memory, so that its price is not quoted again."""
+        try:
+            return await attempt
+        except MediaRefused as error:
+            learned = await self._learned(blob.sha256)
+            self._remember(blob.sha256, learned | {"unseen": one_line(str(error))[:_REASON_CHARS]})
+            raise
+
     async def _picture(
         self, blob: Blob, name: str, make: "Callable[[], Awaitable[Fitted]]", *, also: Sequence[str] = ()
     ) -> "Fitted":
         async def made() -> tuple[bytes, str]:
             fitted = await make()
+            if fitted.note:
+                await self.learn(blob.sha256, note=fitted.note)
             return fitted.data, fitted.mime
 
         data, _ = await self._kept.once(blob.sha256, name, made, also=also)

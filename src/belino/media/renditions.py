@@ -184,7 +184,8 @@ async def as_picture(renderer: Renderer, item: Item, wish: RenderOptions, *, thu
     wish = _small(wish) if thumb else wish
     side = side_within(_room(item, wish), (facts.width, facts.height), wish.block_side)
     picture = await renderer.fit(item.blob, max_bytes=wish.block_bytes, max_side=side)
-    about = f"{_head(item)}, {facts.width}×{facts.height}."
+    note = await renderer.note(item.blob.sha256)
+    about = f"{_head(item)}, {facts.width}×{facts.height}.{f' {note}' if note else ''}"
     return Rendered(about=about, what="a thumb" if thumb else "a picture", pictures=(picture,), labels=("",))
 
 
@@ -254,7 +255,8 @@ def film_words(facts: "VideoFacts") -> str:
     lasts = f"lasts {format_duration(facts.seconds)}, " if facts.seconds else ""
     sound = "with sound" if facts.audio_codec else "without sound"
     words = "; as=text gives its subtitles" if facts.subtitles else ""
-    return f" It {lasts}is {facts.width}×{facts.height}, {sound}{words}."
+    part = f" Only its first {format_duration(facts.seen)} can be shown." if facts.seen else ""
+    return f" It {lasts}is {facts.width}×{facts.height}, {sound}{words}.{part}"
 
 
 def text_words(text: DocumentText) -> str:

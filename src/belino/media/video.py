@@ -41,6 +41,8 @@ class VideoFacts:
     """Empty if it is silent."""
     subtitles: int = 0
     """Subtitle tracks."""
+    seen: float | None = None
+    """Seconds from its beginning that can be shown, if not all of a long animation can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +152,7 @@ def _facts(told: Mapping[str, Any]) -> VideoFacts:
             "fps": float() | None as fps,
             "audio_codec": str(audio_codec),
             "subtitles": int(subtitles),
+            "seen": float() | None as looked_at,
         } if _is_name(codec) and (not audio_codec or _is_name(audio_codec)):
             if 0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE:
                 return VideoFacts(
@@ -161,6 +164,7 @@ def _facts(told: Mapping[str, Any]) -> VideoFacts:
                     fps=fps if fps is not None and 0 < fps <= 1_000 else None,
                     audio_codec=audio_codec,
                     subtitles=min(max(subtitles, 0), 1_000),
+                    seen=looked_at if looked_at is not None and 0 < looked_at < LONGEST else None,
                 )
     raise MediaRefused("decoding the video gave no proper answer")
 

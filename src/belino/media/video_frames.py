@@ -18,7 +18,7 @@ from belino.domain.errors import MediaRefused
 from belino.domain.units import format_duration
 from belino.media import stream_open
 from belino.media.image import decode
-from belino.media.image.decode import MAX_PIXELS, MAX_SIDE
+from belino.media.image.decode import MAX_SIDE, max_pixels
 
 if TYPE_CHECKING:
     from av.container.input import InputContainer
@@ -41,6 +41,9 @@ ODDEST_PIXEL = 10
 ANIMATIONS = frozenset({"image/gif", "image/webp"})
 _LOADERS = {"image/gif": "gifload_source", "image/webp": "webpload_source"}
 _PILLOW = {"image/gif": "GIF", "image/webp": "WEBP"}
+FRAME_PIXELS_AT_MOST = 400_000_000
+"""Of all frames of an animation together: to reach one, all before it are decoded."""
+FRAMES_LISTED_AT_MOST = 10_000
 HASTY, USUAL = 10, 100
 """Milliseconds: a delay up to the first value means the second, as in every browser."""
 
@@ -91,6 +94,7 @@ def look(source: int, mime: str) -> dict[str, Any]:
             "fps": float(rate) if rate else None,
             "audio_codec": next(heard, ""),
             "subtitles": len(container.streams.subtitles),
+            "seen": None,
         }
 
 
@@ -188,8 +192,9 @@ def _moving(container: "InputContainer") -> "VideoStream":
     stream = stream_open.video_of(container)
     if stream is None:
         raise MediaRefused("there are no moving pictures in it")
-    if stream.width * stream.height > MAX_PIXELS or max(stream.width, stream.height) > MAX_SIDE:
-        raise MediaRefused(f"the video is {stream.width}×{stream.height}; at most {MAX_PIXELS:,} pixels are decoded")
+    if stream.width * stream.height > max_pixels() or max(stream.width, stream.height) > MAX_SIDE:
+        most = f"at most {max_pixels():,} pixels are decoded (media.max_pixels)"
+        raise MediaRefused(f"the video is {stream.width}×{stream.height}; {most}")
     if min(stream.width, stream.height) < 1:
         raise MediaRefused("the video is damaged: it has no size")
     # Threads would take address space, which is limited, and save no CPU time.
@@ -225,6 +230,7 @@ def _animation_facts(source: int, mime: str) -> dict[str, Any]:
     """The facts of an animation, in the form of a video's."""
     ends, header = _frame_ends(source, mime)
     width, height = header.upright
+    reached = _reached(header)
     return {
         "seconds": ends[-1],
         "codec": mime.removeprefix("image/"),
@@ -234,6 +240,7 @@ def _animation_facts(source: int, mime: str) -> dict[str, Any]:
         "fps": len(ends) / ends[-1],
         "audio_codec": "",
         "subtitles": 0,
+        "seen": ends[reached - 1] if reached < len(ends) else None,
     }
 
 
@@ -243,7 +250,8 @@ def _animation_frames(
     """The frames of an animation shown at those times, each once."""
     from PIL import Image
 
-    ends, _ = _frame_ends(source, mime)
+    ends, header = _frame_ends(source, mime)
+    ends = ends[: _reached(header)]
     numbers = sorted({min(bisect_right(ends, at), len(ends) - 1) for at in times(ends[-1])})
     os.lseek(source, 0, os.SEEK_SET)
     found = []
@@ -266,9 +274,15 @@ def _frame_ends(source: int, mime: str) -> tuple[list[float], decode.Header]:
     pyvips = decode.vips()
     image = getattr(pyvips.Image, _LOADERS[mime])(pyvips.Source.new_from_descriptor(source))
     told = image.get("delay") if "delay" in image.get_fields() else []
-    delays = [*told, *[USUAL] * header.frames][: header.frames]
+    count = min(header.frames, FRAMES_LISTED_AT_MOST)
+    delays = [*told, *[USUAL] * count][:count]
     ends = accumulate(delay if delay > HASTY else USUAL for delay in delays)
     return [end / 1_000 for end in ends], header
+
+
+def _reached(header: decode.Header) -> int:
+    """The number of frames, from the first, that are looked at."""
+    return max(1, FRAME_PIXELS_AT_MOST // (header.width * header.height))
 
 
 def _opaque(picture: "Image.Image", max_side: int) -> "Image.Image":

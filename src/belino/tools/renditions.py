@@ -247,7 +247,8 @@ async def _as_picture(
     except MediaError as error:
         return await _as_file(context, record, item, looked, why=f" It cannot be shown: {reason_of(error)}.")
     picture = ImageBlock(mime=seen.mime, data=seen.data, ref=record.ref.id, sha256=blob.sha256)
-    about = f"{item.title}: {looked.told(blob)}{await _likeness(context, record, blob)}"
+    told = await context.renderer.note(blob.sha256)
+    about = f"{item.title}: {looked.told(blob)}{f' {told}' if told else ''}{await _likeness(context, record, blob)}"
     await context.note(record, "a thumb" if thumb else "a picture", seen.tokens)
     if thumb:
         # A thumbnail does not count as shown: the full picture can still be requested.

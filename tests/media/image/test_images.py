@@ -11,9 +11,9 @@ from belino.domain.media import Blob
 from belino.media.image import images as image
 from belino.media.image.images import Images
 from belino.media.sandbox.sandbox import Sandbox
-from belino.testing import make_png
+from belino.testing import make_gif, make_png
 from media.local_files import local_blob, open_local
-from media.pictures import FOREIGN, FORMATS, corners, exif, opened, photo, picture, quarters, saved, with_hole
+from media.pictures import FOREIGN, FORMATS, FURTHER, corners, exif, opened, photo, picture, quarters, saved, with_hole
 
 
 def blob_of(content: bytes, path: Path, *, sha256: str = "0" * 64) -> Blob:
@@ -82,6 +82,12 @@ async def test_what_is_remembered_stays_bounded(tmp_path: Path, monkeypatch: pyt
 async def test_in_the_sandbox_every_format_is_opened_and_everything_else_refused(tmp_path: Path) -> None:
     async with Sandbox() as sandbox:
         images = Images(sandbox, tmp_path / "scratch", open_local)
+        for number, (name, make) in enumerate(FURTHER.items()):
+            blob = blob_of(make(), tmp_path / name, sha256=f"further{number:057}")
+            facts = await images.probe(blob)
+            fitted = await images.fit(blob, max_bytes=64 * 1024)
+            assert (fitted.width, fitted.height) == (facts.width, facts.height), name
+            assert corners(opened(fitted.data)) == ["red", "green", "blue", "white"], name
         for number, format_ in enumerate(FORMATS):
             blob = blob_of(saved(photo(600, 400), format_), tmp_path / format_, sha256=f"{number:064}")
             facts = await images.probe(blob)
@@ -93,7 +99,7 @@ async def test_in_the_sandbox_every_format_is_opened_and_everything_else_refused
             small = await images.fit(blob, max_bytes=64 * 1024, max_side=256)
             assert max(small.width, small.height) == 256
         for number, content in enumerate(
-            (*(make() for make in FOREIGN.values()), make_png(8_000, 8_000), picture("photo")[:9_000])
+            (*(make() for make in FOREIGN.values()), make_gif(7_000, 7_000), picture("photo")[:9_000])
         ):
             blob = blob_of(content, tmp_path / "bad", sha256=f"bad{number:061}")
             for wish in (images.probe(blob), images.fit(blob, max_bytes=20_000)):

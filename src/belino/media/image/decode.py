@@ -1,27 +1,34 @@
 """Decode a hostile picture in the sandbox: check its limits, then convert it to upright sRGB."""
 
 import io
+import math
 import os
 import re
 import struct
 import zlib
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from mmap import PROT_READ, mmap
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import MediaRefused
+from belino.media.image import heif, raw_preview, vector
+from belino.media.image.formats import AVIF, DECODERS, HEIC, JXL, PLUGINS, RAW, SVG, TIFF, Decoder, PictureNote, mime_of
+from belino.media.image.jpeg_xl import jpeg_xl_size
 from belino.media.image.pixels import TURNED, Pixels, held, resized, upright
 from belino.media.image.profile import is_srgb
+from belino.media.sandbox.walls import MAX_PIXELS_NAME
 
 if TYPE_CHECKING:
     from PIL import Image
 
 MAX_PIXELS = 40_000_000
+"""That are held at once, unless `media.max_pixels` sets another limit; a picture that is shrunk while it is loaded may
+have more."""
 MAX_SIDE = 16_384
-MAX_FRAMES = 200
-MAX_FRAME_PIXELS = 400_000_000
-"""Of all frames together."""
 
 LARGE_WEBP = 20_000_000
 """Above so many pixels the decoder halves rows and columns: it holds several copies of what it decodes."""
@@ -39,45 +46,10 @@ _TIFF_COLOURS, _TIFF_YCC = 262, 6
 _TIFF_COMPRESSION, _TIFF_JPEG = 259, 7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decoder:
-    """The decoder of a picture type: a loader of libvips, else Pillow by its format names."""
-
-    mime: str
-    loader: str | None
-    operation: str | None
-    pillow: tuple[str, ...]
-
-
-_DECODERS = {
-    decoder.mime: decoder
-    for decoder in (
-        Decoder(mime="image/png", loader="pngload_source", operation="VipsForeignLoadPng", pillow=("PNG",)),
-        Decoder(mime="image/jpeg", loader="jpegload_source", operation="VipsForeignLoadJpeg", pillow=("JPEG",)),
-        Decoder(mime="image/gif", loader="gifload_source", operation="VipsForeignLoadNsgif", pillow=("GIF",)),
-        Decoder(mime="image/webp", loader="webpload_source", operation="VipsForeignLoadWebp", pillow=("WEBP",)),
-        Decoder(mime="image/avif", loader="heifload_source", operation="VipsForeignLoadHeif", pillow=("AVIF",)),
-        Decoder(mime="image/tiff", loader="tiffload_source", operation="VipsForeignLoadTiff", pillow=("TIFF",)),
-        Decoder(mime="image/heic", loader=None, operation=None, pillow=("HEIF",)),
-        Decoder(mime="image/bmp", loader=None, operation=None, pillow=("BMP",)),
-    )
-}
-"""All other types are refused, whatever the libraries support."""
-MIMES = frozenset(_DECODERS)
-
-_SIGNATURES = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
-    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
-    (re.compile(rb"GIF8[79]a"), "image/gif"),
-    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
-    (re.compile(rb"II[*+]\0|MM\0[*+]"), "image/tiff"),
-    (re.compile(rb"BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0", re.DOTALL), "image/bmp"),
-)
 _TOLD_ONCE = frozenset({"image/jpeg", "image/png", "image/webp"})
 """Types whose orientation the header determines: Pillow would also read it from places other than EXIF."""
+_MOVING = frozenset({"image/gif", "image/webp", "image/png", HEIC, AVIF})
 _LOSSY = frozenset({"image/jpeg", "image/heic", "image/avif"})
-_AVIF_BRANDS = frozenset({b"avif", b"avis"})
-_HEIC_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +69,11 @@ class Header:
     """Whether its pixels have been through a lossy encoder."""
     size: int
     """Bytes of the file."""
+    streams: bool = False
+    """Whether it is shrunk while it is loaded, so that it is never held whole."""
+    begin: int = 0
+    """Where it begins in its file: a raw photograph has a preview inside."""
+    note: PictureNote | None = None
 
     @property
     def upright(self) -> tuple[int, int]:
@@ -110,7 +87,7 @@ def vips() -> Any:
 
     pyvips.block_untrusted_set(True)
     pyvips.operation_block_set("VipsForeignLoad", True)
-    for decoder in _DECODERS.values():
+    for decoder in DECODERS.values():
         if decoder.operation:
             pyvips.operation_block_set(decoder.operation, False)
     pyvips.cache_set_max(0)
@@ -121,13 +98,14 @@ def vips() -> Any:
 def prepare() -> None:
     """Import what every job needs, for children forked afterwards."""
     vips()
-    import PIL.AvifImagePlugin
-    import PIL.MpoImagePlugin
-    import PIL.TiffImagePlugin
-    import PIL.WebPImagePlugin
+    import PIL.Image
 
     PIL.Image.preinit()
+    for name in PLUGINS:
+        import_module(f"PIL.{name}ImagePlugin")
     _heif()
+    _jpeg_xl()
+    vector.prepare()
 
 
 @cache
@@ -141,36 +119,121 @@ def _heif() -> bool:
     return True
 
 
+@cache
+def _jpeg_xl() -> bool:
+    """Whether JPEG XL can be opened here: an extra installs the library."""
+    try:
+        from pillow_jxl import JpegXLImagePlugin
+    except ImportError:
+        return False
+    JpegXLImagePlugin.DECODE_THREADS = 0
+    return True
+
+
+def max_pixels() -> int:
+    """The most pixels that are held at once."""
+    told = os.environ.get(MAX_PIXELS_NAME, "")
+    return int(told) if told.isdecimal() else MAX_PIXELS
+
+
 def look(source: int) -> Header:
     """The facts of the picture, refused if unsupported or too large; no pixel is decoded."""
     mime = mime_of(os.pread(source, HEAD_BYTES, 0))
-    header = _look_vips(source, _DECODERS[mime]) or _look_pillow(source, _DECODERS[mime])
-    width, height, frames = header.width, header.height, header.frames
+    header = _look_raw(source, mime) or _look_at(source, DECODERS[mime])
+    width, height = header.width, header.height
     if max(width, height) > MAX_SIDE:
         raise MediaRefused(f"the picture is {width}×{height}; no side may be over {MAX_SIDE:,} pixels")
-    if width * height > MAX_PIXELS:
-        raise MediaRefused(f"the picture is {width}×{height}; at most {MAX_PIXELS:,} pixels are decoded")
-    if frames > MAX_FRAMES:
-        raise MediaRefused(f"the animation has {frames} frames; at most {MAX_FRAMES} are looked at")
-    if frames * width * height > MAX_FRAME_PIXELS:
-        raise MediaRefused(f"the animation has {frames} frames of {width}×{height}; that is too much")
+    if width * height > max_pixels() and not header.streams:
+        raise MediaRefused(_too_many(width, height))
     return header
 
 
-def mime_of(head: bytes) -> str:
-    """The type of a supported picture, from its first bytes; anything else is refused."""
-    if head[4:8] == b"ftyp":
-        length = min(int.from_bytes(head[:4]), len(head))
-        brands = {head[8:12], *(head[at : at + 4] for at in range(16, length, 4))}
-        if brands & _AVIF_BRANDS:
-            return "image/avif"
-        if brands & _HEIC_BRANDS:
-            return "image/heic"
-    for signature, mime in _SIGNATURES:
-        if signature.match(head):
-            return mime
-    known = ", ".join(mime.removeprefix("image/").upper() for mime in _DECODERS)
-    raise MediaRefused(f"the bytes are not a picture of a type that is decoded ({known})")
+def _too_many(width: int, height: int) -> str:
+    return f"the picture is {width}×{height}; at most {max_pixels():,} pixels are decoded (media.max_pixels)"
+
+
+def _look_at(source: int, decoder: Decoder, begin: int = 0) -> Header:
+    if decoder.mime == SVG:
+        return _look_drawing(source)
+    if decoder.mime == JXL:
+        _check_jpeg_xl(source)
+    if decoder.mime == HEIC and (large := _look_tiles(source)) is not None:
+        return large
+    return _look_vips(source, decoder, begin) or _look_pillow(source, decoder, begin)
+
+
+def _look_drawing(source: int) -> Header:
+    width, height = vector.drawing_size(source)
+    return Header(
+        mime=SVG,
+        width=width,
+        height=height,
+        frames=1,
+        has_alpha=True,
+        orientation=1,
+        plain=False,
+        lossy=False,
+        size=os.fstat(source).st_size,
+        note=PictureNote.WORDLESS if vector.has_words(source) else None,
+    )
+
+
+def _look_tiles(source: int) -> Header | None:
+    """A photograph too large to be decoded whole, if it is stored in tiles and they can be decoded here."""
+    grid = heif.grid_of(source)
+    if grid is None or grid.width * grid.height <= max_pixels() or find_spec("av") is None:
+        return None
+    return Header(
+        mime=HEIC,
+        width=grid.width,
+        height=grid.height,
+        frames=1,
+        has_alpha=False,
+        orientation=grid.orientation,
+        plain=False,
+        lossy=True,
+        size=os.fstat(source).st_size,
+        streams=True,
+    )
+
+
+def _by_tiles(source: int, header: Header, size: tuple[int, int]) -> Pixels:
+    grid = heif.grid_of(source)
+    if grid is None:
+        raise MediaRefused("the image/heic is damaged: its tiles are not listed")
+    image = _for_vips(heif.decode_tiles(source, grid, _shrink(header, size)), grid.profile or None)
+    return _finish(image, header.orientation, header, size)
+
+
+def _shrink(header: Header, size: tuple[int, int]) -> int:
+    """By how much a decoder may divide the sides of a picture that is wanted at this size."""
+    width, height = header.upright
+    least, lowest = SHARP * size[0], SHARP * size[1]
+    return max(by for by in (1, 2, 4, 8) if by == 1 or (width / by > least and height / by > lowest))
+
+
+def _check_jpeg_xl(source: int) -> None:
+    """Its library decodes on opening: too large a picture must be refused before."""
+    size = jpeg_xl_size(os.pread(source, HEAD_BYTES, 0))
+    if size is None:
+        raise MediaRefused("the image/jxl cannot be opened: its beginning is damaged")
+    if size[0] * size[1] > max_pixels():
+        raise MediaRefused(_too_many(*size))
+
+
+def _look_raw(source: int, mime: str) -> Header | None:
+    """The preview of a raw photograph; None if it is none, or has its picture outside."""
+    if mime not in (RAW, TIFF):
+        return None
+    with mmap(source, 0, prot=PROT_READ) as file:
+        if mime == TIFF and not raw_preview.is_raw_tiff(file):
+            return None
+        preview, turned = raw_preview.find_preview(file), raw_preview.orientation_of(file)
+    if preview is None:
+        raise MediaRefused("the raw photograph has no preview that can be shown, or was cut off before it")
+    found = _look_at(source, DECODERS["image/jpeg"], preview.begin)
+    orientation = turned if turned is not None else found.orientation
+    return replace(found, begin=preview.begin, plain=False, orientation=orientation, note=PictureNote.PREVIEW)
 
 
 def decode(source: int, header: Header, size: tuple[int, int] | None = None, *, to_write: bool = False) -> Pixels:
@@ -181,6 +244,8 @@ def decode(source: int, header: Header, size: tuple[int, int] | None = None, *, 
     """
     width, height = size or header.upright
     error = vips().Error
+    if header.mime == HEIC and header.streams:
+        return _by_tiles(source, header, (width, height))
     if to_write and header.mime == "image/jpeg" and header.plain and (width, height) == header.upright:
         with suppress(error, *PILLOW_ERRORS):
             return _by_pillow(source, header, (width, height))
@@ -191,7 +256,22 @@ def decode(source: int, header: Header, size: tuple[int, int] | None = None, *, 
         try:
             return _by_pillow(source, header, (width, height))
         except (error, *PILLOW_ERRORS) as second:
+            if (part := _partly(source, header, (width, height))) is not None:
+                return part
             raise MediaRefused(f"the {header.mime} is damaged: {_short(second)}") from first
+
+
+def _partly(source: int, header: Header, size: tuple[int, int]) -> Pixels | None:
+    """A damaged picture as far as it can be decoded; None if nothing of it can."""
+    loader = DECODERS[header.mime].loader
+    if loader is None or header.width * header.height > max_pixels():
+        return None
+    with suppress(vips().Error):
+        part = _finish(_open_vips(source, loader, header.begin, fail_on="none"), header.orientation, header, size)
+        if part.varies():
+            part.partial = True
+            return part
+    return None
 
 
 def is_whole(source: int, header: Header) -> bool:
@@ -199,7 +279,7 @@ def is_whole(source: int, header: Header) -> bool:
 
     libvips stops at the last pixel. Pillow does not, and most other programs use it.
     """
-    with suppress(MemoryError, *PILLOW_ERRORS), _open_pillow(source, _DECODERS[header.mime]) as image:
+    with suppress(MemoryError, *PILLOW_ERRORS), _open_pillow(source, DECODERS[header.mime], header.begin) as image:
         alike = image.size == (header.width, header.height)
         image.draft("L", (1, 1))
         image.load()
@@ -207,12 +287,12 @@ def is_whole(source: int, header: Header) -> bool:
     return False
 
 
-def _look_vips(source: int, decoder: Decoder) -> Header | None:
+def _look_vips(source: int, decoder: Decoder, begin: int) -> Header | None:
     if decoder.loader is None:
         return None
     pyvips = vips()
     try:
-        image = _open_vips(source, decoder.loader)
+        image = _open_vips(source, decoder.loader, begin)
     except pyvips.Error:
         return None
     fields = set(image.get_fields())
@@ -228,33 +308,47 @@ def _look_vips(source: int, decoder: Decoder) -> Header | None:
         plain=not profiled and image.format == "uchar" and image.interpretation in ("srgb", "b-w"),
         lossy=_is_lossy(source, decoder),
         size=os.fstat(source).st_size,
+        streams=_streams(source, decoder.mime, fields),
     )
 
 
-def _open_vips(source: int, loader: str, **options: object) -> Any:
-    opened = vips().Source.new_from_descriptor(source)
-    return getattr(vips().Image, loader)(opened, access="sequential", fail_on="truncated", **options)
+def _streams(source: int, mime: str, fields: set[str]) -> bool:
+    """Whether a decoder needs only some rows at a time: not where every row comes in several passes."""
+    if mime in ("image/png", "image/jpeg"):
+        return "interlaced" not in fields
+    return mime == TIFF or (mime == "image/webp" and b"VP8L" not in os.pread(source, HEAD_BYTES, 0))
+
+
+def _open_vips(source: int, loader: str, begin: int = 0, *, fail_on: str = "truncated", **options: object) -> Any:
+    opened = vips().Source.new_from_descriptor(source) if not begin else _tail(source, begin)
+    named = loader if not begin else loader.replace("_source", "_buffer")
+    return getattr(vips().Image, named)(opened, access="sequential", fail_on=fail_on, **options)
+
+
+def _tail(source: int, begin: int) -> bytes:
+    return os.pread(source, os.fstat(source).st_size - begin, begin)
 
 
 def _load_vips(source: int, header: Header, size: tuple[int, int]) -> Any:
-    loader = _DECODERS[header.mime].loader
+    if header.mime == SVG:
+        return vips().Image.pngload_buffer(vector.drawn(source, size))
+    loader = DECODERS[header.mime].loader
     if loader is None:
         raise vips().Error("libvips does not open this type")
-    if header.mime == "image/tiff" and _is_ycc(source):
+    if header.mime == TIFF and _is_ycc(source):
         raise vips().Error("libvips takes these colours for red, green and blue")
-    if header.mime == "image/webp" and header.width * header.height > LARGE_WEBP:
-        return _open_vips(source, loader, scale=0.5)
+    pixels = header.width * header.height
+    if header.mime == "image/webp" and pixels > LARGE_WEBP:
+        return _open_vips(source, loader, scale=min(0.5, math.sqrt(LARGE_WEBP / pixels)))
     if header.mime != "image/jpeg":
         return _open_vips(source, loader)
-    width, height = header.upright
-    least, lowest = SHARP * size[0], SHARP * size[1]
-    shrink = max(by for by in (1, 2, 4, 8) if by == 1 or (width / by > least and height / by > lowest))
-    return _open_vips(source, loader, **({"shrink": shrink} if shrink > 1 else {}))
+    shrink = _shrink(header, size)
+    return _open_vips(source, loader, header.begin, **({"shrink": shrink} if shrink > 1 else {}))
 
 
 def _is_ycc(source: int) -> bool:
     """Whether a TIFF stores YCbCr uncompressed, not as JPEG."""
-    with suppress(*PILLOW_ERRORS), _open_pillow(source, _DECODERS["image/tiff"]) as image:
+    with suppress(*PILLOW_ERRORS), _open_pillow(source, DECODERS["image/tiff"]) as image:
         tags = getattr(image, "tag_v2", {})
         return tags.get(_TIFF_COLOURS) == _TIFF_YCC and tags.get(_TIFF_COMPRESSION) != _TIFF_JPEG
     return False
@@ -291,16 +385,16 @@ def _is_lossy(source: int, decoder: Decoder) -> bool:
     return decoder.mime in _LOSSY or (decoder.mime == "image/webp" and b"VP8L" not in os.pread(source, HEAD_BYTES, 0))
 
 
-def _look_pillow(source: int, decoder: Decoder) -> Header:
+def _look_pillow(source: int, decoder: Decoder, begin: int) -> Header:
     try:
-        with _open_pillow(source, decoder) as image:
+        with _open_pillow(source, decoder, begin) as image:
             width, height = image.size
             turned = decoder.mime == "image/tiff"  # Pillow rotates these itself, and reports the resulting size
             return Header(
                 mime=decoder.mime,
                 width=width,
                 height=height,
-                frames=int(getattr(image, "n_frames", 1)),
+                frames=max(1, int(getattr(image, "n_frames", 1))) if decoder.mime in _MOVING else 1,
                 has_alpha=image.has_transparency_data,
                 orientation=1 if turned else _sane(image.getexif().get(_ORIENTATION_TAG)),
                 plain=False,
@@ -308,28 +402,36 @@ def _look_pillow(source: int, decoder: Decoder) -> Header:
                 size=os.fstat(source).st_size,
             )
     except PILLOW_ERRORS as error:
-        raise MediaRefused(f"the {decoder.mime} cannot be opened: {_short(error)}") from error
+        why = heif.why_unopened(source) if decoder.mime in (HEIC, AVIF) else ""
+        raise MediaRefused(f"the {decoder.mime} cannot be opened: {why or _short(error)}") from error
 
 
-def _open_pillow(source: int, decoder: Decoder) -> "Image.Image":
+def _open_pillow(source: int, decoder: Decoder, begin: int = 0) -> "Image.Image":
     from PIL import Image
 
     if decoder.mime == "image/heic" and not _heif():
         raise MediaRefused("HEIC pictures need the extra `belino[heic]`")
+    if decoder.mime == JXL and not _jpeg_xl():
+        raise MediaRefused("JPEG XL pictures need the extra `belino[jxl]`")
     # Our own limits are checked on the header; Pillow's only warns.
     Image.MAX_IMAGE_PIXELS = None
     os.lseek(source, 0, os.SEEK_SET)
+    if begin:
+        return Image.open(io.BytesIO(_tail(source, begin)), formats=decoder.pillow)
     return Image.open(io.FileIO(source, closefd=False), formats=decoder.pillow)
 
 
 def _by_pillow(source: int, header: Header, size: tuple[int, int]) -> Pixels:
-    with _open_pillow(source, _DECODERS[header.mime]) as image:
+    with _open_pillow(source, DECODERS[header.mime], header.begin) as image:
+        if image.width * image.height > max_pixels():
+            image.draft("RGB", size)
         width, height = image.size
-        if width * height > MAX_PIXELS or max(width, height) > MAX_SIDE:
-            raise MediaRefused(f"the picture is {width}×{height}; that is too much")
+        if width * height > max_pixels() or max(width, height) > MAX_SIDE:
+            raise MediaRefused(_too_many(width, height))
         image.load()
         profile = image.info.get("icc_profile")
-        orientation = header.orientation if header.mime in _TOLD_ONCE else _sane(image.getexif().get(_ORIENTATION_TAG))
+        told = header.mime in _TOLD_ONCE
+        orientation = header.orientation if told else _sane(image.getexif().get(_ORIENTATION_TAG))
         lying = (size[1], size[0]) if orientation in TURNED else size
         if image.mode in ("L", "RGB") and image.size == lying and (not profile or is_srgb(profile)):
             return upright(image, orientation)

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from belino.domain.errors import MediaRefused
-from belino.media.image.decode import MAX_SIDE, Header, decode
+from belino.media.image.decode import MAX_SIDE, Header, decode, max_pixels
 from belino.media.image.pixels import Pixels
 from belino.media.image.sample import Sample, detail, pieces, strips
 
@@ -82,8 +82,8 @@ class FitLimits:
         """The largest size of the same shape within the pixel limits."""
         side = min(self.max_side or max(width, height), WEBP_SIDE if "image/webp" in self.formats else MAX_SIDE)
         scale = min(1.0, side / max(width, height))
-        if self.max_pixels:
-            scale = min(scale, math.sqrt(self.max_pixels / (width * height)))
+        most = min(self.max_pixels or max_pixels(), max_pixels())
+        scale = min(scale, math.sqrt(most / (width * height)))
         if scale >= 1:
             return width, height
         return max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
@@ -125,6 +125,8 @@ class Search:
     def __init__(self, wish: FitLimits) -> None:
         self.wish = wish
         self.encodes = 0
+        self.partial = False
+        """Whether the rest of the picture could not be decoded."""
 
     def best(self, source: int, header: Header) -> Encoded:
         """The picture from `source`, as good as the options allow."""
@@ -132,7 +134,9 @@ class Search:
         size = _first_size(header, box, self.wish.max_bytes)
         whole = self.wish.max_bytes >= WHOLE * box[0] * box[1]
         while True:
-            found = self._encoded(decode(source, header, size, to_write=whole), header, finer=size != box)
+            pixels = decode(source, header, size, to_write=whole)
+            self.partial = pixels.partial
+            found = self._encoded(pixels, header, finer=size != box)
             if isinstance(found, Encoded):
                 return found
             if found is None:

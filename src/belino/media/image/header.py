@@ -7,7 +7,20 @@ HEADER_BYTES = 256 * 1024
 
 BLOCK_MIMES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """Picture types that models accept."""
-DRAWN_MIMES = BLOCK_MIMES | {"image/heic", "image/heif", "image/avif", "image/tiff", "image/bmp"}
+PHOTO_MIMES = BLOCK_MIMES | {"image/heic", "image/heif", "image/avif", "image/tiff", "image/bmp"}
+"""Types that people send as pictures; others are sent as files."""
+RAW_MIMES = frozenset({
+    "image/x-adobe-dng", "image/x-nikon-nef", "image/x-sony-arw", "image/x-pentax-pef", "image/x-canon-cr2",
+    "image/x-canon-cr3", "image/x-canon-crw", "image/x-fuji-raf", "image/x-panasonic-rw2", "image/x-olympus-orf",
+    "image/x-sigma-x3f", "image/x-minolta-mrw",
+})  # fmt: skip
+"""Raw photographs, of which the camera's preview is shown."""
+DRAWN_MIMES = PHOTO_MIMES | RAW_MIMES | {
+    "image/svg+xml", "image/jxl", "image/jp2", "image/jpx", "image/x-jp2-codestream", "image/vnd.adobe.photoshop",
+    "image/vnd.microsoft.icon", "image/x-win-bitmap", "image/icns", "image/x-tga", "image/x-portable-bitmap",
+    "image/x-portable-graymap", "image/x-portable-pixmap", "image/x-portable-floatmap", "image/x-qoi", "image/x-pcx",
+    "image/x-sgi", "image/vnd.ms-dds",
+}  # fmt: skip
 """Types that we can decode, and so convert for models."""
 
 _SIDEWAYS = frozenset({5, 6, 7, 8})

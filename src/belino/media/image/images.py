@@ -3,7 +3,7 @@
 import os
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from mmap import PROT_READ, mmap
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ from belino.domain.outcome import CacheSize
 from belino.media.image import decode
 from belino.media.image.decode import Header
 from belino.media.image.fit import FitLimits, Search
+from belino.media.image.formats import MIMES, PictureNote
 from belino.media.image.strip import strip
 
 GREYS_SIDE = 64
@@ -46,6 +47,7 @@ class Fitted:
     mime: str
     width: int
     height: int
+    note: PictureNote | None = None
 
 
 class Runs(Protocol):
@@ -101,11 +103,11 @@ class Images:
         output = self._scratch / f"picture-{os.urandom(8).hex()}"
         try:
             async with self._open_blob(blob.sha256) as path:
-                await self._sandbox.run(job, path, options, output=output)
+                told = await self._sandbox.run(job, path, options, output=output)
             data = _read(output, max_bytes)
         finally:
             output.unlink(missing_ok=True)
-        return checked(data, max_bytes=max_bytes, max_side=options["max_side"])
+        return replace(checked(data, max_bytes=max_bytes, max_side=options["max_side"]), note=_note(told))
 
     def _keep(self, key: tuple[str, int, int | None, tuple[str, ...]], fitted: Fitted) -> None:
         """Newest last; the oldest are evicted."""
@@ -124,9 +126,13 @@ def _facts(told: Mapping[str, Any]) -> ImageFacts:
             "frames": int(frames),
             "has_alpha": bool(alpha),
         }:
-            if mime in decode.MIMES and min(width, height, frames) > 0:
+            if mime in MIMES and min(width, height, frames) > 0:
                 return ImageFacts(mime=mime, width=width, height=height, frames=frames, has_alpha=alpha)
     raise MediaRefused("decoding the picture gave no proper answer")
+
+
+def _note(told: Mapping[str, Any]) -> PictureNote | None:
+    return PictureNote(told["note"]) if told.get("note") in [*PictureNote] else None
 
 
 def _read(path: Path, limit: int) -> bytes:
@@ -184,7 +190,8 @@ def fit(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
     search = Search(wish)
     found = search.best(source, header)
     facts = {"mime": found.mime, "width": found.width, "height": found.height, "quality": found.quality}
-    return _written(target, found.content, {**facts, "encodes": search.encodes})
+    note = PictureNote.PARTIAL if search.partial else header.note
+    return _written(target, found.content, {**facts, "encodes": search.encodes, "note": note})
 
 
 def greys(source: int, options: Mapping[str, Any]) -> dict[str, Any]:

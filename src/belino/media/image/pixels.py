@@ -21,6 +21,8 @@ class Pixels(ABC):
     def __init__(self, width: int, height: int, bands: int, orientation: int = 1) -> None:
         self.width, self.height, self.bands = width, height, bands
         self.orientation = orientation
+        self.partial = False
+        """Whether the rest of it could not be decoded."""
 
     @property
     @abstractmethod
@@ -51,6 +53,10 @@ class Pixels(ABC):
     @property
     def has_alpha(self) -> bool:
         return self.bands in (2, 4)
+
+    def varies(self) -> bool:
+        """Whether it is more than one colour."""
+        return bool(self._lying.deviate() > 0)
 
     def at(self, width: int, height: int) -> "Pixels":
         """The picture at this upright size."""

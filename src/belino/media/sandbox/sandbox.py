@@ -29,7 +29,7 @@ from belino.domain.errors import MediaError, MediaRefused, StoreError
 from belino.domain.safe_text import one_line
 from belino.domain.units import format_size
 from belino.media.sandbox.parent import ANSWER_BYTES, LENGTH_BYTES, REQUEST_BYTES, WORDS_AT_MOST
-from belino.media.sandbox.walls import CPU_SECONDS, MEMORY_BYTES
+from belino.media.sandbox.walls import CPU_SECONDS, MAX_PIXELS_NAME, MEMORY_BYTES
 
 Level = Literal["full", "limited", "none"]
 
@@ -89,7 +89,9 @@ class Sandbox:
         *,
         jobs: Mapping[str, str] = JOBS,
         paths: Sequence[str] = (),
+        max_pixels: int | None = None,
     ) -> None:
+        """`max_pixels` is the most pixels that decoders hold at once."""
         self.level: Level = "none"
         """The strength of the walls, once `examine` has tested them."""
         self.leaks: tuple[str, ...] = ()
@@ -97,6 +99,7 @@ class Sandbox:
         self._required = level == "required"
         self._jobs = {**jobs, _TRIAL: _TRIAL_FUNCTION}
         self._paths = tuple(paths)
+        self._settings = {} if max_pixels is None else {MAX_PIXELS_NAME: str(max_pixels)}
         self._room = asyncio.Semaphore(AT_ONCE)
         self._opening = asyncio.Lock()
         self._trying = asyncio.Lock()
@@ -214,7 +217,7 @@ class Sandbox:
                 raise MediaError("belino is stopping; nothing was decoded")
             if self._line is None:
                 modules = sorted({function.partition(":")[0] for function in self._jobs.values()})
-                self._line = await ParentLine.open(modules, self._paths)
+                self._line = await ParentLine.open(modules, self._paths, self._settings)
             return self._line
 
 
@@ -246,11 +249,11 @@ class ParentLine:
         self._loop.add_reader(control, self._hear)
 
     @classmethod
-    async def open(cls, modules: Sequence[str], paths: Sequence[str]) -> Self:
+    async def open(cls, modules: Sequence[str], paths: Sequence[str], settings: Mapping[str, str]) -> Self:
         """Start a parent and wait until it is prepared."""
         ours, theirs = socket.socketpair()
         try:
-            process = await asyncio.to_thread(_start, theirs, modules, paths)
+            process = await asyncio.to_thread(_start, theirs, modules, paths, settings)
         except OSError as error:
             ours.close()
             raise MediaError("the sandbox could not be started; nothing was decoded") from error
@@ -346,7 +349,9 @@ class ParentLine:
                 waiting.exception()
 
 
-def _start(control: socket.socket, modules: Sequence[str], paths: Sequence[str]) -> subprocess.Popen[bytes]:
+def _start(
+    control: socket.socket, modules: Sequence[str], paths: Sequence[str], settings: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
     arguments = [str(control.fileno()), json.dumps(list(modules)), json.dumps(list(paths))]
     return subprocess.Popen(  # noqa: S603 - our own module, our own arguments
         [sys.executable, "-I", "-m", "belino.media.sandbox.parent", *arguments],
@@ -354,7 +359,7 @@ def _start(control: socket.socket, modules: Sequence[str], paths: Sequence[str])
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         pass_fds=(control.fileno(),),
-        env=ENVIRONMENT,
+        env={**ENVIRONMENT, **settings},
         cwd="/",
         start_new_session=True,
     )

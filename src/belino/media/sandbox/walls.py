@@ -19,6 +19,8 @@ MEMORY_BYTES = 768 * 1024 * 1024
 CPU_SECONDS = 20
 FILE_BYTES = 256 * 1024 * 1024
 OPEN_FILES = 64
+MAX_PIXELS_NAME = "BELINO_MAX_PIXELS"
+"""The variable that tells decoders how many pixels they may hold at once."""
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 _SECCOMP_FILTER = 2
