@@ -23,7 +23,7 @@ JOBS = {
         "leave",
         "shout", "deep", "surroundings", "open_file", "connect", "start", "thread", "threads", "fill", "grow",
         "kill_parent", "raise_limits", "write_source", "lock_source", "hoard", "outlive",
-        "signal_parent", "slow_parent", "newer", "powers",
+        "signal_parent", "see_names", "flush_disks", "slow_parent", "newer", "powers",
     )
 }  # fmt: skip
 
@@ -232,3 +232,20 @@ def lock_source(source: int, options: Options) -> dict[str, Any]:
 def leaks(options: Options) -> dict[str, Any]:
     """The answer of a trial on a system without walls."""
     return {"open": ["open files", "run programs"]}
+
+
+def see_names(source: int, options: Options) -> dict[str, Any]:
+    """Which of these paths exist, by any call that tells."""
+    found = []
+    for path in ("/etc/passwd", "/proc/self/status", "/tmp", "..", "/.."):
+        for look in (os.stat, os.lstat, os.readlink, os.statvfs):
+            try:
+                look(path)
+                found.append(path)
+            except OSError:
+                pass
+    return {"found": [path for path in found if path not in ("..", "/..")], "open": os.fstat(source).st_size}
+
+
+def flush_disks(source: int, options: Options) -> dict[str, Any]:
+    return {"refused": ctypes.CDLL(None, use_errno=True).syscall(162 if os.uname().machine == "x86_64" else 81) == -1}

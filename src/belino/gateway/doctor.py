@@ -121,7 +121,8 @@ async def check_sandbox(sandbox: Sandbox | None = None, *, required: bool = Fals
         if own is not None:
             await own.close()
     if level == "full":
-        says = "full: a decoder reaches no file, no network, no other process"
+        names = " (it could see that a file exists, not what is in it)" if tried.sees_names else ""
+        says = f"full: a decoder reaches no file{names}, no network, no other process"
         return Finding(name="sandbox", ok=True, says=says)
     says = f"{level}: a decoder could {', '.join(tried.leaks)}" if level == "limited" else "none: it cannot be started"
     return Finding(

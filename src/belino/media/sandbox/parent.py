@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from belino.domain.errors import MediaError
-from belino.media.sandbox.walls import leave_the_network, raise_walls
+from belino.media.sandbox.walls import leave_the_network, open_nowhere, raise_walls
 
 ANSWER_BYTES = 16 * 1024
 """An answer must fit into a pipe that is read only after the child has exited."""
@@ -43,6 +43,7 @@ def main(descriptor: int, modules: list[str], paths: list[str]) -> None:
     """Prepare, report readiness, and fork until the gateway has exited."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=descriptor)
+    nowhere = open_nowhere()
     leave_the_network()
     sys.path += paths
     try:
@@ -53,7 +54,7 @@ def main(descriptor: int, modules: list[str], paths: list[str]) -> None:
     gc.collect()
     gc.freeze()
     _tell(control, {"ready": True})
-    _serve(control)
+    _serve(control, nowhere)
 
 
 def _prepare(modules: list[str]) -> None:
@@ -63,7 +64,7 @@ def _prepare(modules: list[str]) -> None:
             prepare()
 
 
-def _serve(control: socket.socket) -> None:
+def _serve(control: socket.socket, nowhere: int | None) -> None:
     awake, wake = os.pipe()
     os.set_blocking(awake, False)
     os.set_blocking(wake, False)
@@ -77,7 +78,7 @@ def _serve(control: socket.socket) -> None:
                 os.read(awake, 4096)
             _bury(control, children)
             _kill_unruly(children)
-            if control.fileno() in ready and not _take(control, children):
+            if control.fileno() in ready and not _take(control, children, nowhere):
                 return
     finally:
         for pid in children:
@@ -118,7 +119,7 @@ def _count_threads(pid: int) -> int:
         return 0
 
 
-def _take(control: socket.socket, children: dict[int, _Child]) -> bool:
+def _take(control: socket.socket, children: dict[int, _Child], nowhere: int | None) -> bool:
     """Start the requested job; False when the gateway has exited."""
     head, descriptors, _, _ = socket.recv_fds(control, LENGTH_BYTES, 3)
     if len(head) < LENGTH_BYTES:
@@ -131,7 +132,7 @@ def _take(control: socket.socket, children: dict[int, _Child]) -> bool:
         return True
     parent, pid = os.getpid(), os.fork()
     if not pid:
-        _be_the_child(parent, request, descriptors)
+        _be_the_child(parent, request, descriptors, nowhere)
     for descriptor in descriptors:
         os.close(descriptor)
     children[pid] = _Child(job=request["job"], deadline=time.monotonic() + request["seconds"])
@@ -152,16 +153,16 @@ def _tell(control: socket.socket, message: dict[str, Any]) -> None:
     control.sendall(json.dumps(message).encode() + b"\n")
 
 
-def _be_the_child(parent: int, request: dict[str, Any], descriptors: list[int]) -> None:
+def _be_the_child(parent: int, request: dict[str, Any], descriptors: list[int], nowhere: int | None) -> None:
     """Everything after the fork; never returns."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         answer, *files = descriptors
-        _close_others(descriptors)
+        _close_others(descriptors if nowhere is None else [*descriptors, nowhere])
         function = _function(request["function"])
-        raise_walls(parent=parent, memory=request["memory"], seconds=request["cpu"])
+        raise_walls(parent=parent, memory=request["memory"], seconds=request["cpu"], nowhere=nowhere)
         written = json.dumps(_do(function, files, request["options"])).encode()
         if len(written) <= ANSWER_BYTES:
             os.write(answer, written)

@@ -61,7 +61,6 @@ nothing can be imported later.
 """
 
 AT_ONCE = 2
-WAITING_AT_MOST = 64
 START_SECONDS = 30.0
 GRACE_SECONDS = 5.0
 """How long after a job's time limit the parent may take to report that it killed it."""
@@ -96,6 +95,8 @@ class Sandbox:
         """The strength of the walls, once `examine` has tested them."""
         self.leaks: tuple[str, ...] = ()
         """What a compromised decoder could do."""
+        self.sees_names = True
+        """Whether it could see that a file exists, its size and its date, though not its content."""
         self._required = level == "required"
         self._jobs = {**jobs, _TRIAL: _TRIAL_FUNCTION}
         self._paths = tuple(paths)
@@ -103,7 +104,6 @@ class Sandbox:
         self._room = asyncio.Semaphore(AT_ONCE)
         self._opening = asyncio.Lock()
         self._trying = asyncio.Lock()
-        self._inside = 0
         self._closed = False
         self._line: ParentLine | None = None
 
@@ -136,19 +136,34 @@ class Sandbox:
         if self._required and not await self._is_full():
             could = " and ".join(self.leaks)
             raise MediaError(f'nothing was decoded: media.sandbox is "required", and here a decoder could {could}')
+        # Files are opened when it is this job's turn: however many wait, they hold no descriptors.
+        async with self._room:
+            return await self._run(job, source, options, output, seconds, memory)
+
+    async def _run(
+        self,
+        job: str,
+        source: int | Path,
+        options: Mapping[str, Any],
+        output: Path | None,
+        seconds: float,
+        memory: int,
+    ) -> dict[str, Any]:
         with ExitStack() as closing, ExitStack() as undoing:
             files = [_open_source(source, closing)]
             if output is not None:
                 files.append(_open_output(output, closing))
                 undoing.callback(output.unlink, missing_ok=True)
-            answer = await self._admit(job, files, options, seconds, memory)
+            answer = await self._do(job, files, options, seconds, memory)
             undoing.pop_all()
             return answer
 
     async def examine(self) -> Level:
         """Test the walls from inside: full if nothing gets out, limited if something does, none without a sandbox."""
         try:
-            answer = await self._admit(_TRIAL, [], _NO_OPTIONS, CPU_SECONDS, MEMORY_BYTES)
+            async with self._room:
+                answer = await self._do(_TRIAL, [], _NO_OPTIONS, CPU_SECONDS, MEMORY_BYTES)
+            self.sees_names = bool(answer.get("names", True))
             self.leaks = tuple(str(leak) for leak in answer.get("open", ("lie",)))
             self.level = "limited" if self.leaks else "full"
         except MediaRefused:
@@ -163,23 +178,11 @@ class Sandbox:
         async with self._trying:
             return self.level == "full" or await self.examine() == "full"
 
-    async def _admit(
+    async def _do(
         self, job: str, files: Sequence[int], options: Mapping[str, Any], seconds: float, memory: int
     ) -> dict[str, Any]:
         if job not in self._jobs:
             raise MediaError(f"the sandbox knows no job {job!r}")
-        if self._inside >= AT_ONCE + WAITING_AT_MOST:
-            raise MediaError("too many files wait to be decoded; try again later")
-        self._inside += 1
-        try:
-            async with self._room:
-                return await self._do(job, files, options, seconds, memory)
-        finally:
-            self._inside -= 1
-
-    async def _do(
-        self, job: str, files: Sequence[int], options: Mapping[str, Any], seconds: float, memory: int
-    ) -> dict[str, Any]:
         request = {
             "function": self._jobs[job], "options": dict(options), "memory": memory, "cpu": max(1, math.ceil(seconds))
         }  # fmt: skip
