@@ -33,9 +33,15 @@ SANDBOX = ("media/sandbox/parent.py", "media/sandbox/sandbox.py", "media/sandbox
 # What runs in the sandbox's child; the bench compares, and testing draws pictures and records films of its own.
 DECODING = {
     "media/image/images.py", "media/image/fit.py", "media/image/decode.py", "media/image/pixels.py",
-    "media/image/sample.py", "media/sheet.py", "media/video_frames.py",
+    "media/image/sample.py", "media/sheet.py", "media/video_frames.py", "media/image/heif.py",
 }  # fmt: skip
-DECODING_STREAMS = {"media/stream_open.py", "media/audio.py", "media/video_frames.py"}
+DECODING_STREAMS = {
+    "media/subtitles.py",
+    "media/image/heif.py",
+    "media/stream_open.py",
+    "media/audio.py",
+    "media/video_frames.py",
+}
 # Who may use what the rest of the house must not touch, and why.
 ONLY_IN = {
     "sqlite3": {*(f"storage/{path.name}" for path in (SRC / "storage").glob("sqlite*.py")), "bench"},

@@ -46,7 +46,7 @@ async def test_without_a_gateway_the_machine_the_folder_and_the_store_are_looked
         findings = by_name(await doctor.examine(home=home, store=store))
     finally:
         await store.close()
-    assert set(findings) == {"python", "sandbox", "modes", "disk", "store"}
+    assert set(findings) == {"python", "sandbox", "decoders", "modes", "disk", "store"}
     assert findings["store"].ok
 
 

@@ -95,8 +95,8 @@ def subtitled(form: str = "mp4") -> bytes:
 
     written = io.BytesIO()
     with (
-        av.open(io.BytesIO(video(20))) as film,
-        av.open(io.BytesIO(SUBTITLES), format="srt") as words,
+        av.open(io.BytesIO(video(20)), "r") as film,
+        av.open(io.BytesIO(SUBTITLES), "r", format="srt") as words,
         av.open(written, "w", format=form) as target,
     ):
         shown: Any = target.add_stream_from_template(film.streams.video[0])

@@ -60,6 +60,7 @@ async def examine(
     return (
         check_python(),
         await check_sandbox(running.sandbox, required=sandbox_required),
+        await check_decoders(running.sandbox),
         *check_folder(home.path),
         await check_store(home, store, running.troubles),
         *soundness,
@@ -131,6 +132,24 @@ async def check_sandbox(sandbox: Sandbox | None = None, *, required: bool = Fals
         says=says + (', and media.sandbox is "required": nothing is decoded' if required else ""),
         cure="Run belino on Linux 5.13 or newer, with Landlock and seccomp, if strangers may send files.",
     )
+
+
+async def check_decoders(sandbox: Sandbox | None = None) -> Finding:
+    """Check that every kind of file is decoded inside the sandbox, on small files of our own."""
+    from belino.media.trial import try_decoders
+
+    own = Sandbox() if sandbox is None else None
+    try:
+        tried = await try_decoders(own or sandbox)  # type: ignore[arg-type]
+    finally:
+        if own is not None:
+            await own.close()
+    if not tried.failures:
+        return Finding(name="decoders", ok=True, says=f"{tried.jobs} jobs on small files of every kind succeed")
+    failed = "; ".join(tried.failures[:3])
+    more = f" and {len(tried.failures) - 3} more" if len(tried.failures) > 3 else ""
+    cure = "Install belino and its libraries again; if that does not help, report it."
+    return Finding(name="decoders", ok=False, says=f"{failed}{more}", cure=cure)
 
 
 def check_folder(folder: Path) -> tuple[Finding, ...]:

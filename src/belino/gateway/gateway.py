@@ -73,6 +73,8 @@ log = logging.getLogger(__name__)
 SENDING_GRACE_SECONDS = 2.0
 CLOSING_SECONDS = 5.0
 INDEX_SECONDS = 30.0
+TRIAL_AFTER_SECONDS = 120.0
+"""When every decoder is tried: late enough not to slow the start."""
 """Deleted messages must leave the index within a minute."""
 
 MakeAdapter = Callable[[AdapterConfig, AdapterContext], Adapter]
@@ -192,6 +194,7 @@ class Gateway:
             others.append(group.create_task(self._upkeep.run()))
             others.append(group.create_task(self._upkeep.follow_deletions()))
             others.append(group.create_task(self._index_ahead()))
+            others.append(group.create_task(self._try_decoders()))
             others.append(group.create_task(self._backups.run()))
             await self._stopping.wait()
             failpoint("stop.begin")
@@ -509,6 +512,21 @@ class Gateway:
         if adapter is None:
             raise MediaError(f"{ref.id} cannot be opened: the account {ref.platform}:{ref.account} is not configured")
         return _opened(adapter, ref)
+
+    async def _try_decoders(self) -> None:
+        """Try every decoder once, long after the start; a failure is logged."""
+        await self.clock.sleep(TRIAL_AFTER_SECONDS)
+        from belino.media.trial import try_decoders
+
+        try:
+            # In a sandbox of its own: until a file comes, none is kept running.
+            async with Sandbox() as sandbox:
+                tried = await try_decoders(sandbox)
+        except OSError as error:
+            log.warning("decoders could not be tried: %s", type(error).__name__)
+            return
+        for failure in tried.failures:
+            log.warning("a decoder does not work here: %s", failure)
 
     async def _index_ahead(self) -> None:
         """Index new messages and remove deleted ones regularly, so that searches find most of the index up to date."""

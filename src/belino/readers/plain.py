@@ -262,7 +262,7 @@ def _joined(value: object) -> str:
 
 def _is_feed(head: bytes) -> bool:
     """Whether XML with this beginning is a feed."""
-    text = head.decode("utf-8-sig", "replace").replace("\0", "")
+    text = head.decode("utf-8", "replace").replace("\0", "").lstrip("\ufeff\ufffd")
     root = _FEED_ROOT.match(text)
     return root is not None and (not root[1].endswith("RDF") or _RDF_FEED in text)
 

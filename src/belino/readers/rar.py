@@ -13,7 +13,7 @@ BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, Arithmeti
 
 def prepare() -> None:
     """Import the parser before the sandbox forks: its child cannot."""
-    import rarfile  # noqa: F401
+    import rarfile  # type: ignore[import-untyped]  # noqa: F401
 
 
 def entries(file: BinaryIO) -> Iterator[ArchiveEntry]:

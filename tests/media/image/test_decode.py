@@ -12,6 +12,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from belino.domain.errors import MediaRefused
 from belino.media.image import decode, images
+from belino.media.sandbox.walls import MAX_PIXELS_NAME
 from belino.testing import make_gif, make_jpeg, make_png
 from media.pictures import (
     FOREIGN,
@@ -318,7 +319,7 @@ def test_a_large_picture_is_shrunk_while_it_is_loaded(make: Callable[[], bytes],
 def test_the_limit_of_pixels_is_set_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = saved(Image.new("1", (200, 100)), "BMP")
     assert probed(content, tmp_path)["width"] == 200
-    monkeypatch.setenv(decode.MAX_PIXELS_NAME, "19999")
+    monkeypatch.setenv(MAX_PIXELS_NAME, "19999")
     with pytest.raises(MediaRefused, match=r"at most 19,999 pixels are decoded \(media.max_pixels\)"):
         probed(content, tmp_path)
 
@@ -386,7 +387,7 @@ def test_an_early_raw_photograph_of_another_build_has_its_preview_found(fitted: 
 def test_a_large_heic_is_decoded_tile_by_tile(fitted: Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pillow_heif.options, "GRID_TILE_SIZE", 256)
     content = saved(quarters((1_000, 600)), "HEIF", quality=90)
-    monkeypatch.setenv(decode.MAX_PIXELS_NAME, "200000")
+    monkeypatch.setenv(MAX_PIXELS_NAME, "200000")
     facts, (_, made) = probed(content, tmp_path), fitted(content, max_side=250)
     assert (facts["width"], facts["height"]) == (1_000, 600)
     assert opened(made).size == (250, 150)

@@ -342,8 +342,7 @@ def _load_vips(source: int, header: Header, size: tuple[int, int]) -> Any:
         return _open_vips(source, loader, scale=min(0.5, math.sqrt(LARGE_WEBP / pixels)))
     if header.mime != "image/jpeg":
         return _open_vips(source, loader)
-    shrink = _shrink(header, size)
-    return _open_vips(source, loader, header.begin, **({"shrink": shrink} if shrink > 1 else {}))
+    return _open_vips(source, loader, header.begin, shrink=_shrink(header, size))
 
 
 def _is_ycc(source: int) -> bool:
