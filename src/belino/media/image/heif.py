@@ -23,7 +23,7 @@ _MATRICES = {1: "ITU709", 5: "ITU601", 6: "ITU601"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
+class TileGrid:
     """A photograph that is stored as tiles of one size."""
 
     width: int
@@ -182,7 +182,7 @@ def why_unopened(source: int) -> str:
     return f"its encoding ({kind}) is not decoded here" if kind not in _KNOWN and kind.isalnum() else ""
 
 
-def grid_of(source: int) -> Grid | None:
+def grid_of(source: int) -> TileGrid | None:
     """The tiles of a photograph; None if it is stored whole, or in another way."""
     try:
         heif = _Heif(source)
@@ -194,7 +194,7 @@ def grid_of(source: int) -> Grid | None:
         return None
 
 
-def _grid(heif: _Heif, told: bytes, tiles: list[int]) -> Grid | None:
+def _grid(heif: _Heif, told: bytes, tiles: list[int]) -> TileGrid | None:
     wide, rows, columns = (4 if told[1] & 1 else 2), told[2] + 1, told[3] + 1
     width, height = int.from_bytes(told[4 : 4 + wide]), int.from_bytes(told[4 + wide : 4 + 2 * wide])
     places = [place for tile in tiles if heif.types.get(tile) == "hvc1" and (place := heif.content(tile)) is not None]
@@ -206,7 +206,7 @@ def _grid(heif: _Heif, told: bytes, tiles: list[int]) -> Grid | None:
         return None
     colours = [body for name, body in used + heif.properties.get(tiles[0], []) if name == b"colr"]
     told_range = next((body for body in colours if body[:4] == b"nclx"), b"")
-    return Grid(
+    return TileGrid(
         width=width,
         height=height,
         columns=columns,
@@ -219,7 +219,7 @@ def _grid(heif: _Heif, told: bytes, tiles: list[int]) -> Grid | None:
     )
 
 
-def decode_tiles(source: int, grid: Grid, shrink: int) -> "Image.Image":
+def decode_tiles(source: int, grid: TileGrid, shrink: int) -> "Image.Image":
     """The photograph as stored, with its sides divided by `shrink`; only one tile is held at its full size."""
     from PIL import Image
 
@@ -234,7 +234,7 @@ def decode_tiles(source: int, grid: Grid, shrink: int) -> "Image.Image":
     return canvas
 
 
-def _tile(grid: Grid, content: bytes, shrink: int) -> "Image.Image":
+def _tile(grid: TileGrid, content: bytes, shrink: int) -> "Image.Image":
     import av
     from av.error import FFmpegError
     from av.video.reformatter import Colorspace

@@ -23,7 +23,7 @@ _ORDERS: dict[bytes, Literal["little", "big"]] = {b"II": "little", b"MM": "big"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
+class RawPreview:
     """A JPEG inside a file."""
 
     begin: int
@@ -31,7 +31,7 @@ class Preview:
     height: int
 
 
-def find_preview(file: mmap) -> Preview | None:
+def find_preview(file: mmap) -> RawPreview | None:
     """The largest preview; the last bytes of a truncated file may be missing from it."""
     found = [preview for start in _starts(file) if (preview := _preview(file, start)) is not None]
     return max(found, key=lambda preview: preview.width * preview.height, default=None)
@@ -67,7 +67,7 @@ def _starts(file: mmap) -> Iterator[int]:
         yield found.start()
 
 
-def _preview(file: mmap, begin: int) -> Preview | None:
+def _preview(file: mmap, begin: int) -> RawPreview | None:
     at = begin + 2
     for _ in range(SEGMENTS_AT_MOST):
         head = file[at : at + 10]
@@ -77,7 +77,7 @@ def _preview(file: mmap, begin: int) -> Preview | None:
         if head[1] in _PLAIN_FRAMES and head[4] == 8:
             height, width = int.from_bytes(head[5:7]), int.from_bytes(head[7:9])
             usable = head[9] in (1, 3) and min(width, height) >= LEAST_SIDE
-            return Preview(begin=begin, width=width, height=height) if usable else None
+            return RawPreview(begin=begin, width=width, height=height) if usable else None
         if length < 2 or not 0xC4 <= head[1] <= 0xFE or head[1] in (0xD8, 0xD9, 0xDA, 0xC5, 0xC6, 0xC7):
             return None
         at += 2 + length
