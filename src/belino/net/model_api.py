@@ -31,10 +31,9 @@ from belino.domain.errors import (
 from belino.domain.ports import HttpAnswer, ProviderContext
 from belino.domain.reading import Material
 from belino.domain.reply import OutgoingFile
-from belino.net.client import DEFAULT_RETRY_AFTER
+from belino.net.client import DEFAULT_RETRY_AFTER, header, retry_after
 from belino.net.guard import host_of, parse_url
 from belino.net.json_fields import NOTHING, Raw, from_json, mime, table, tables, words
-from belino.net.client import header, retry_after
 from belino.net.redact import Secret, redact
 from belino.net.rest import FileBody, check_base_url
 

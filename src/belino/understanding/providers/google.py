@@ -11,11 +11,11 @@ from urllib.parse import quote
 from belino.domain.errors import AdapterError, ProviderError
 from belino.domain.ports import ProviderContext
 from belino.domain.reading import Material, Read, ReadingOptions, ReadSegment, Skill
+from belino.net.client import header
 from belino.net.json_fields import Raw, from_json, line, table, tables, words
 from belino.net.model_api import FileUpload, InlineFile, JsonBody, ModelApi, RemoteConfig
 from belino.net.model_api import hosts as hosts
 from belino.net.model_text import finished, frame_label, joined_text, language_tag, prompt_for, token_count
-from belino.net.client import header
 
 KEY_VARIABLE = "GEMINI_API_KEY"
 OFFICIAL_URL = "https://generativelanguage.googleapis.com"
