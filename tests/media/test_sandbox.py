@@ -1,6 +1,7 @@
 """Whatever a decoder does, the caller gets an answer or a sentence, nothing gets out and nothing is left over."""
 
 import asyncio
+import gc
 import os
 import re
 import signal
@@ -323,7 +324,19 @@ async def test_any_number_of_jobs_waits_for_its_turn(sandbox: Sandbox, source: P
     assert [job["bytes"] for job in await asyncio.gather(*jobs)] == [15] * 150
 
 
+async def test_a_start_that_nobody_waits_for_leaves_no_process(source: Path) -> None:
+    async with Sandbox(jobs=sandbox_jobs.JOBS, paths=PATHS) as sandbox:
+        starting = asyncio.ensure_future(sandbox.run("read", source))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        assert (await sandbox.run("read", source))["bytes"] == 15
+    gc.collect()  # a process that is still running would be a warning here, and so an error
+
+
 async def test_a_caller_that_waits_no_longer_leaves_its_place(sandbox: Sandbox, source: Path, tmp_path: Path) -> None:
+    await sandbox.run("read", source)
     busy = [asyncio.ensure_future(sandbox.run("stall", source, output=tmp_path / str(n))) for n in range(AT_ONCE)]
     await asyncio.sleep(0)
     with pytest.raises(TimeoutError):

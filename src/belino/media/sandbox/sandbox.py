@@ -256,7 +256,10 @@ class ParentLine:
         """Start a parent and wait until it is prepared."""
         ours, theirs = socket.socketpair()
         try:
-            process = await asyncio.to_thread(_start, theirs, modules, paths, settings)
+            process = await _started(theirs, modules, paths, settings)
+        except asyncio.CancelledError:
+            ours.close()
+            raise
         except OSError as error:
             ours.close()
             raise MediaError("the sandbox could not be started; nothing was decoded") from error
@@ -352,20 +355,40 @@ class ParentLine:
                 waiting.exception()
 
 
+async def _started(
+    control: socket.socket, modules: Sequence[str], paths: Sequence[str], settings: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    """The process; one whose caller waits no longer is ended as soon as it runs."""
+    starting = asyncio.get_running_loop().run_in_executor(None, _start, control.dup(), modules, paths, settings)
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        starting.add_done_callback(_end)
+        raise
+
+
+def _end(starting: "asyncio.Future[subprocess.Popen[bytes]]") -> None:
+    if not starting.cancelled() and starting.exception() is None:
+        starting.result().kill()
+        starting.result().wait()
+
+
 def _start(
     control: socket.socket, modules: Sequence[str], paths: Sequence[str], settings: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
-    arguments = [str(control.fileno()), json.dumps(list(modules)), json.dumps(list(paths))]
-    return subprocess.Popen(  # noqa: S603 - our own module, our own arguments
-        [sys.executable, "-I", "-m", "belino.media.sandbox.parent", *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        pass_fds=(control.fileno(),),
-        env={**ENVIRONMENT, **settings},
-        cwd="/",
-        start_new_session=True,
-    )
+    """With a copy of the socket, which may be closed before this thread is done."""
+    with control:
+        arguments = [str(control.fileno()), json.dumps(list(modules)), json.dumps(list(paths))]
+        return subprocess.Popen(  # noqa: S603 - our own module, our own arguments
+            [sys.executable, "-I", "-m", "belino.media.sandbox.parent", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(control.fileno(),),
+            env={**ENVIRONMENT, **settings},
+            cwd="/",
+            start_new_session=True,
+        )
 
 
 def _open_source(source: int | Path, closing: ExitStack) -> int:
