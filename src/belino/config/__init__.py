@@ -11,6 +11,7 @@ from belino.config.tables import (
     LogsConfig,
     ServerConfig,
     SessionsConfig,
+    ToolsConfig,
     is_loopback,
 )
 
@@ -24,6 +25,7 @@ __all__ = [
     "LogsConfig",
     "ServerConfig",
     "SessionsConfig",
+    "ToolsConfig",
     "as_table",
     "from_table",
     "is_loopback",

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from belino import registry
+from belino.config.media_tools import read_profiles, read_tools
 from belino.config.secrets import SECRETS
-from belino.config.tables import SECTIONS, AccessConfig, AdapterConfig, AgentConfig, Config
+from belino.config.tables import SECTIONS, AccessConfig, AdapterConfig, AgentConfig, Config, ToolsConfig
 from belino.config.validate import build, unknown, what
 from belino.domain.errors import ConfigError
 
@@ -43,12 +44,15 @@ def from_table(table: Mapping[str, Any], *, secrets: Path | None = None) -> Conf
 
 
 def _config(table: Mapping[str, Any]) -> Config:
-    known = (*SECTIONS, "agent", "adapters", "retention_days")
+    known = (*SECTIONS, "agent", "adapters", "tools", "profiles", "retention_days")
     for name in table:
         if name not in known:
             raise ConfigError(unknown("", name, known))
     sections = {name: build(kind, table.get(name, {}), name) for name, kind in SECTIONS.items()}
+    profiles = read_profiles(table.get("profiles", {}))
     return Config(
+        tools=ToolsConfig(media=read_tools(table.get("tools", {}), profiles)),
+        profiles=profiles,
         agent=_agent(table.get("agent", {})),
         adapters=_adapters(table.get("adapters", {})),
         retention_days=_days(table.get("retention_days", 0)),

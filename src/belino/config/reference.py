@@ -11,8 +11,11 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from belino import registry
 from belino.config.tables import SECTIONS, AccessConfig, AgentConfig, ChannelAccess, Config
 from belino.net.redact import Secret
+from belino.understanding.config import CapabilityTools, MediaTools, ModelEntry, Profile
 
 UNSET = "unset"
+KIND = "KIND"
+"""Stands for `image`, `audio`, `video` or `document`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,7 @@ def reference() -> tuple[Key, ...]:
             says="The agent of one platform, account, channel or conversation, with the keys of `[agent]`.",
         )
     )
+    keys += _media_keys()
     anywhere = "adapters.NAME"
     keys.append(
         Key(name=f"{anywhere}.enabled", type="boolean", default="true", says="Whether the platform is connected.")
@@ -62,20 +66,41 @@ def reference() -> tuple[Key, ...]:
     return tuple(keys)
 
 
+def _media_keys() -> list[Key]:
+    """The keys of media understanding: tables in tables, and lists of tables."""
+    kinds = {f.name for f in fields(MediaTools) if get_type_hints(MediaTools)[f.name] is CapabilityTools}
+    path = "tools.media"
+    keys = [key for key in _deep_keys(MediaTools, path) if key.name.split(".")[2] not in kinds]
+    keys += _keys(CapabilityTools, f"{path}.{KIND}")
+    keys += _keys(ModelEntry, f"{path}.{KIND}.models")
+    return [*keys, *_keys(Profile, "profiles.NAME")]
+
+
+def _deep_keys(kind: type[Any], path: str) -> list[Key]:
+    """The keys of a table, then those of the tables in it; of the lists in it, all but the entries of providers."""
+    own, tables = [], []
+    for key, hint in zip(_keys(kind, path), get_type_hints(kind).values(), strict=True):
+        inner = next((each for each in (hint, *get_args(hint)) if is_dataclass(each) and isinstance(each, type)), None)
+        if inner is None or get_origin(hint) is tuple:
+            own.append(key)
+        if inner is not None and inner is not ModelEntry:
+            tables += _deep_keys(inner, key.name)
+    return own + tables
+
+
 def template() -> str:
     """A belino.toml in which every key is explained and none is set, so that it is equivalent to the defaults."""
     lines = ["# belino's settings. Every key stands here with its default; remove the # before a key to change it."]
     section = agent = ""
+    lists = {key.name for key in reference() if key.type == "list of tables"}
     for key in reference():
         parent, _, name = key.name.rpartition(".")
         if parent.startswith(("adapters.NAME", "agent.places")):
             continue
-        # A platform's table connects it, and an agent's own keys need its kind: both are commented out. The web chat
-        # is connected by default.
-        told = "# " if key.agent or (parent.startswith("adapters.") and parent != "adapters.web") else ""
+        told = "# " if key.agent or parent in lists or _is_only_told(parent) else ""
         if parent != section:
             section = parent
-            lines += ["", f"{told}[{section}]"]
+            lines += ["", f"{told}[[{section}]]" if section in lists else f"{told}[{section}]"]
         if key.agent != agent:
             agent = key.agent
             lines += [f'# For kind = "{agent}":'] if agent else []
@@ -83,6 +108,16 @@ def template() -> str:
         lines += [f"# {name} is {key.default}." if key.default == UNSET else f"{told or '#'}{name} = {key.default}"]
     lines += ["", "# One table per platform, for example:", "# [adapters.NAME.access]", '# senders = ["ID"]', ""]
     return "\n".join(lines)
+
+
+def _is_only_told(table: str) -> bool:
+    """Whether a table is commented out as a whole: it names no real one, or connects a platform.
+
+    The web chat is connected by default.
+    """
+    if table.startswith("adapters."):
+        return table != "adapters.web"
+    return KIND in table.split(".") or table == "profiles.NAME"
 
 
 def as_table(value: object) -> Any:

@@ -15,6 +15,7 @@ from belino.media.fetch import MediaConfig
 from belino.net.guard import NetConfig
 from belino.net.rest import PaceConfig
 from belino.storage.backup_config import BackupConfig
+from belino.understanding.config import MediaTools, Profile
 
 T = TypeVar("T")
 
@@ -155,6 +156,13 @@ class AdapterConfig:
     """The adapter's own Config, read from the same table."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsConfig:
+    """What belino does with media for its agents."""
+
+    media: MediaTools = field(default_factory=MediaTools)
+
+
 def _web_alone() -> tuple[AdapterConfig, ...]:
     return (AdapterConfig(platform="web", options=registry.find("adapters", "web").config_type()),)
 
@@ -173,6 +181,8 @@ class Config:
     net: NetConfig = field(default_factory=NetConfig)
     logs: LogsConfig = field(default_factory=LogsConfig)
     backup: BackupConfig = field(default_factory=BackupConfig)
+    tools: ToolsConfig = field(default_factory=ToolsConfig)
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
     adapters: tuple[AdapterConfig, ...] = field(default_factory=_web_alone)
     retention_days: int = setting(0, "How many days messages are kept; 0 means for ever.")
 

@@ -90,12 +90,26 @@ def _open_secret(value: object) -> Secret:
 def _check_ranges(built: object, path: str) -> None:
     for f in fields(built):  # type: ignore[arg-type]
         value = getattr(built, f.name)
+        for place, inner in _tables_in(value, f"{path}.{f.name}"):
+            _check_ranges(inner, place)
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
         least, most = f.metadata.get("least", 0), f.metadata.get("most")
         if value < least or (most is not None and value > most):
             allowed = f"at least {least}" if most is None else f"from {least} to {most}"
             raise ConfigError(f"{path}.{f.name} must be {allowed}, not {value}{default_of(f)}")
+
+
+def _tables_in(value: object, path: str) -> Iterator[tuple[str, object]]:
+    """The tables in a value, each with its path."""
+    if isinstance(value, tuple):
+        for number, inner in enumerate(value):
+            yield from _tables_in(inner, f"{path}[{number}]")
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _tables_in(inner, f"{path}.{name}")
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield path, value
 
 
 def _sentence(

@@ -1,4 +1,4 @@
-"""Configuration of media understanding: `tools.media` and `profiles`."""
+"""Config of media understanding: the tables `tools.media` and `profiles`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -72,20 +72,13 @@ class AttachmentRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScopeMatch:
-    """The conversations that a rule is about; a field that is unset matches all."""
-
-    platform: str | None = _setting(None, "The platform; `channel` means the same.")
-    chat_type: ChatType | None = _setting(None, "The type of chat: `direct`, `group` or `channel`.")
-    key_prefix: str | None = _setting(None, "The beginning of the conversation, such as `telegram:main:`.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeRule:
-    """Allows or denies readings in the conversations that match."""
+    """Allows or denies readings in the conversations that match; a field that is unset matches all."""
 
     action: Literal["allow", "deny"] = field(metadata={"says": "Whether media is read there: `allow` or `deny`."})
-    match: ScopeMatch = field(default_factory=ScopeMatch, metadata={"says": "The conversations that it is about."})
+    platform: str | None = _setting(None, "The platform.")
+    chat_type: ChatType | None = field(default=None, metadata={"says": "The type of the chat."})
+    key_prefix: str | None = _setting(None, "The beginning of the conversation, such as `PLATFORM:ACCOUNT:`.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +100,12 @@ class CapabilityTools:
     max_bytes: int | None = _setting(None, "The largest file that is read, in bytes.", least=1)
     timeout_seconds: float | None = _setting(None, "How long one call may take.", least=0.1, most=3600)
     language: str | None = _setting(None, "The language of the media, such as `de`.")
-    attachments: AttachmentRules | None = _setting(None, "Which attachments are read; if unset, as `tools.media` says.")
-    scope: ScopeRules | None = _setting(None, "Where they are read; if unset, as `tools.media` says.")
+    attachments: AttachmentRules | None = field(
+        default=None, metadata={"says": "Which attachments are read; if unset, as `tools.media` says."}
+    )
+    scope: ScopeRules | None = field(
+        default=None, metadata={"says": "Where they are read; if unset, as `tools.media` says."}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +137,7 @@ class MediaTools:
         default_factory=DailyReadingLimits, metadata={"says": "How much is read per channel and day."}
     )
     concurrency: int = _setting(2, "How many readings run at the same time.", least=1, most=64)
-    turn_seconds: float = _setting(
-        120, "How long a turn waits for the readings of its message.", least=0.1, most=3600
-    )
+    turn_seconds: float = _setting(120, "How long a turn waits for the readings of its message.", least=0.1, most=3600)
     echo_transcript: bool = _setting(False, "Whether the transcript of a voice message is posted to the chat.")
     echo_format: str = _setting("{transcript}", "How it is posted; `{transcript}` stands for the words.")
     audio_preflight: bool = _setting(
