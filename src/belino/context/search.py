@@ -18,6 +18,7 @@ from belino.domain.outcome import Standing
 from belino.domain.safe_text import clean_name, disarm, one_line
 from belino.domain.search import Found, FoundPassage, SearchHit, SearchPage
 from belino.domain.tokens import estimate_tokens
+from belino.domain.units import clock_time
 from belino.search.excerpt import Excerpts
 from belino.search.query import parse_query
 from belino.search.ranking import SHOWN
@@ -193,7 +194,9 @@ def _media(found: Found, ref: MediaRef) -> str:
 
 
 def _where(passage: FoundPassage) -> str:
-    """`p. 3`, `sheet 2`: what `pages` of `fetch_media` counts."""
+    """`p. 3`, `sheet 2`: what `pages` of `fetch_media` counts; `12:40`: what `time_range` takes."""
+    if passage.unit is DocumentUnit.SECOND:
+        return clock_time(passage.number - 1)
     return f"p. {passage.number}" if passage.unit is DocumentUnit.PAGE else f"{passage.unit.value} {passage.number}"
 
 

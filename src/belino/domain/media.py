@@ -156,6 +156,8 @@ class DocumentUnit(StrEnum):
     """A text without pages, split at its headings or paragraphs."""
     LIST = "list"
     """The entries of an archive, many per part."""
+    SECOND = "second"
+    """A second of a sound or video: part 1 holds what begins in its first second."""
 
 
 class Unread(StrEnum):

@@ -73,6 +73,7 @@ class Stage(StrEnum):
     TURN = "turn"
     TOOL = "tool"
     MEDIA = "media"
+    READING = "reading"
     REPLY = "reply"
     DELIVERY = "delivery"
 

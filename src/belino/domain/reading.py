@@ -1,8 +1,11 @@
 """Reading of media: what a provider is asked for, the material it is given, and the text it returns."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+
+from belino.domain.message import ConversationKey
 
 
 class MediaCapability(StrEnum):
@@ -165,3 +168,44 @@ class ReadingDecision:
     outcome: ReadingOutcome
     reason: str = ""
     attachments: tuple[AttachmentRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptWindow:
+    """What was heard in one stretch of a sound, and shortly before and after it."""
+
+    start: float
+    end: float
+    """The stretch in seconds; neighbouring windows meet there."""
+    segments: tuple[ReadSegment, ...] = ()
+    """With times from the beginning of the sound; some lie outside the stretch, where neighbours hear them, too."""
+    language: str | None = None
+    uncertain: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """An attempt to read a ref, as it is stored."""
+
+    ref: str
+    sha256: str
+    channel: ConversationKey
+    at: datetime
+    form: ReadingForm
+    attempt: Attempt
+    seconds: float = 0.0
+    """Seconds of sound or video that a provider was given."""
+    pages: int = 0
+    """Pictures or pages that a provider was given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """How much of a channel's media providers have read since a time."""
+
+    seconds: float = 0.0
+    pages: int = 0
+    usd: float = 0.0
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(seconds=self.seconds + other.seconds, pages=self.pages + other.pages, usd=self.usd + other.usd)

@@ -58,6 +58,7 @@ def forget_bytes(tx: Tx, sha256s: Iterable[str]) -> tuple[str, ...]:
         for row in tx.execute("SELECT id FROM readings WHERE sha256 = ?", (sha256,)).fetchall():
             tx.execute("DELETE FROM reading_words WHERE reading = ?", (row["id"],))
             tx.execute("DELETE FROM reading_parts WHERE reading = ?", (row["id"],))
+            tx.execute("DELETE FROM transcripts WHERE reading = ?", (row["id"],))
         tx.execute("DELETE FROM readings WHERE sha256 = ?", (sha256,))
         tx.execute("DELETE FROM prints WHERE sha256 = ?", (sha256,))
         tx.execute("DELETE FROM likenesses WHERE sha256 = ?1 OR other = ?1", (sha256,))

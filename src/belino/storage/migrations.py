@@ -297,6 +297,24 @@ M018_TEXT_ESCAPE = """
 CREATE TABLE text_escape (mark TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 """
 
+# Every attempt to read media, deleted with its ref; what it cost is counted apart, so that a deletion lowers no limit.
+# A transcript's segments with their exact times, by its reading.
+M019_READING_ATTEMPTS = """
+CREATE TABLE reading_attempts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, channel INTEGER NOT NULL, ref TEXT NOT NULL, sha256 TEXT NOT NULL,
+    at INTEGER NOT NULL, form TEXT NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL, outcome TEXT NOT NULL,
+    reason TEXT NOT NULL, milliseconds INTEGER NOT NULL, cached INTEGER NOT NULL, sent_to TEXT NOT NULL, usd REAL,
+    seconds REAL NOT NULL, pages INTEGER NOT NULL
+) STRICT;
+CREATE INDEX reading_attempts_of_ref ON reading_attempts (ref);
+CREATE INDEX reading_attempts_of_channel ON reading_attempts (channel, id);
+CREATE TABLE reading_costs (
+    channel INTEGER NOT NULL, at INTEGER NOT NULL, seconds REAL NOT NULL, pages INTEGER NOT NULL, usd REAL NOT NULL
+) STRICT;
+CREATE INDEX reading_costs_lately ON reading_costs (channel, at);
+CREATE TABLE transcripts (reading INTEGER PRIMARY KEY, told BLOB NOT NULL) STRICT;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -316,4 +334,5 @@ STEPS = (
     M016_TURN_OWNERS,
     M017_SEARCH_NOTES_WITHOUT_TRIGGERS,
     M018_TEXT_ESCAPE,
+    M019_READING_ATTEMPTS,
 )

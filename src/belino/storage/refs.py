@@ -15,6 +15,7 @@ from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.deletions import forsake, is_gone, note_gone
 from belino.storage.dialect import marks
 from belino.storage.encryption import Keys
+from belino.storage.reading_attempts import forget_attempts
 from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, RowIds, find_channel, find_place, key_of
 
 OWN, QUOTED, FORWARDED = "own", "quoted", "forwarded"
@@ -273,6 +274,8 @@ def _forget_unlinked(tx: Tx, seqs: Iterable[int], now: int) -> None:
             "RETURNING id, sha256",
             (seq,),
         ).fetchone()
+        if row is not None:
+            forget_attempts(tx, row["id"])
         if row is not None and row["sha256"] is not None:
             let_go.append(row["sha256"])
             tx.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["sha256"], f"ref:{row['id']}"))

@@ -49,6 +49,10 @@ _REFERENCES = (
     ("sessions", "conversation", "conversations", "id"),
     ("parcels", "conversation", "conversations", "id"),
     ("reading_parts", "reading", "readings", "id"),
+    ("transcripts", "reading", "readings", "id"),
+    ("reading_attempts", "channel", "channels", "id"),
+    ("reading_attempts", "ref", "refs", "id"),
+    ("reading_costs", "channel", "channels", "id"),
 )
 
 
