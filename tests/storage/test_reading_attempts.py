@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from belino.domain.media import DocumentUnit, MediaRef, Unread
+from belino.domain.media import DocumentText, DocumentUnit, MediaRef, Part
 from belino.domain.message import ConversationKey, Deletion, Edit, Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.reading import (
@@ -39,6 +39,12 @@ SAID = TranscriptWindow(
         ReadSegment(text="A gnu has none.", start=118.5, end=121.0),
         ReadSegment(text="after", start=121.0, end=122.0),
     ),
+)
+
+TEXT = DocumentText(
+    unit=DocumentUnit.SECOND,
+    total=131,
+    parts=(Part(number=61, text="The zebra has stripes.", title="A, B"), Part(number=119, text="A gnu has none.")),
 )
 
 
@@ -82,34 +88,15 @@ def tried(ref: str, sha256: str, clock: FakeClock, **facts: object) -> AttemptRe
 
 async def test_a_transcript_is_found_as_it_was_heard(store: Store, voice: tuple[str, str]) -> None:
     _, sha256 = voice
-    assert await store.keep_transcript(sha256, "t", SAID, seconds=130.5)
+    assert await store.keep_transcript(sha256, "t", SAID, TEXT)
     assert await store.transcript(sha256, "t") == SAID
+    assert await store.reading(sha256, "t") == TEXT
     assert await store.transcript(sha256, "other") is None
-
-
-async def test_the_own_stretch_of_a_transcript_is_stored_by_the_second(store: Store, voice: tuple[str, str]) -> None:
-    _, sha256 = voice
-    await store.keep_transcript(sha256, "t", SAID, seconds=130.5)
-    text = await store.reading(sha256, "t")
-    assert text is not None
-    assert (text.unit, text.total) == (DocumentUnit.SECOND, 131)
-    assert [(part.number, part.title, part.text) for part in text.parts] == [
-        (61, "A, B", "The zebra has stripes."),
-        (119, "", "A gnu has none."),
-    ]
-
-
-async def test_a_stretch_without_words_is_known_to_have_none(store: Store, voice: tuple[str, str]) -> None:
-    _, sha256 = voice
-    await store.keep_transcript(sha256, "t", TranscriptWindow(start=0.0, end=60.0))
-    text = await store.reading(sha256, "t")
-    assert text is not None
-    assert (text.unread, text.reason, text.parts) == (Unread.NO_TEXT, "no speech", ())
 
 
 async def test_a_spoken_word_is_found_with_the_second_in_which_it_is_said(store: Store, voice: tuple[str, str]) -> None:
     ref, sha256 = voice
-    await store.keep_transcript(sha256, "t", SAID, seconds=130.5)
+    await store.keep_transcript(sha256, "t", SAID, TEXT)
     (hit,) = (await store.search(MAIN, SearchQuery(text="gnu"))).hits
     assert hit.passage is not None
     assert (hit.passage.ref, hit.passage.unit, hit.passage.number) == (ref, DocumentUnit.SECOND, 119)
@@ -125,7 +112,7 @@ async def test_a_withdrawn_voice_message_leaves_no_word_and_no_attempt(
     how: str,
 ) -> None:
     ref, sha256 = voice
-    await store.keep_transcript(sha256, "t", SAID)
+    await store.keep_transcript(sha256, "t", SAID, TEXT)
     await store.note_attempts([tried(ref, sha256, clock)])
     await store.index_ahead()
     (message,) = await store.history(MAIN)
@@ -149,7 +136,7 @@ async def test_what_another_message_still_names_stays(
     ref, sha256 = voice
     other, same = await sent(store, say("2", media=(photo("2"),)))
     assert same == sha256
-    await store.keep_transcript(sha256, "t", SAID)
+    await store.keep_transcript(sha256, "t", SAID, TEXT)
     await store.note_attempts([tried(ref, sha256, clock), tried(other, sha256, clock)])
     deletion = Deletion(conversation=MAIN, id="d", message_id="1", author=None, sent=clock.now())
     await store.take_in(deletion, OBSERVE)
@@ -194,7 +181,7 @@ async def test_an_attempt_on_a_ref_that_was_withdrawn_meanwhile_is_counted_and_n
     deletion = Deletion(conversation=MAIN, id="d", message_id="1", author=None, sent=clock.now())
     await store.take_in(deletion, OBSERVE)
     await store.note_attempts([tried(ref, sha256, clock)])
-    assert not await store.keep_transcript(sha256, "t", SAID)
+    assert not await store.keep_transcript(sha256, "t", SAID, TEXT)
     assert await store.attempts() == ()
     assert (await store.spent_on_readings(MAIN, clock.now() - timedelta(days=1))).usd == 0.25
 
@@ -212,7 +199,7 @@ async def test_costs_are_kept_no_longer_than_a_limit_needs(
 async def test_half_a_surrogate_pair_and_nul_in_a_transcript_are_stored(store: Store, voice: tuple[str, str]) -> None:
     _, sha256 = voice
     window = replace(SAID, segments=(ReadSegment(text="a\ud800b\0c", start=60.0, end=61.0),))
-    await store.keep_transcript(sha256, "t", window)
+    await store.keep_transcript(sha256, "t", window, TEXT)
     found = await store.transcript(sha256, "t")
     assert found is not None
     assert found.segments[0].text == "a?b\0c"

@@ -153,11 +153,11 @@ def _check_mono(output: Path, max_bytes: int) -> None:
     size = output.stat().st_size
     with output.open("rb") as file:
         head = file.read(WAV_HEADER)
-    if not WAV_HEADER < size <= max_bytes or head != _wav_header(size - WAV_HEADER):
+    if not WAV_HEADER < size <= max_bytes or head != wav_header(size - WAV_HEADER):
         raise MediaRefused("decoding the sound gave no sound")
 
 
-def _wav_header(size: int) -> bytes:
+def wav_header(size: int) -> bytes:
     """Of `size` bytes of samples: one channel, two bytes each."""
     counts = (MONO_RATE.to_bytes(4, "little"), (2 * MONO_RATE).to_bytes(4, "little"))
     kind = b"\x10\0\0\0\x01\0\x01\0" + b"".join(counts) + b"\x02\0\x10\0"
@@ -240,7 +240,7 @@ def mono(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]
                 raise MediaRefused("as a WAV file it is too large")
     if not size:
         raise MediaRefused("there is no sound in it that can be decoded")
-    os.pwrite(target, _wav_header(size), 0)
+    os.pwrite(target, wav_header(size), 0)
     return {"bytes": size}
 
 

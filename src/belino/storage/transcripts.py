@@ -3,21 +3,18 @@
 Their verbs include those of the attempts to read.
 """
 
-import math
 from collections.abc import Sequence
 from datetime import datetime
 
 import orjson
 
-from belino.domain.media import DocumentText, DocumentUnit, Part, Unread
+from belino.domain.media import DocumentText
 from belino.domain.message import ConversationKey
 from belino.domain.reading import AttemptRecord, ReadSegment, Spent, TranscriptWindow
 from belino.storage import reading_attempts
 from belino.storage.database import Tx
 from belino.storage.readings import ReadingVerbs, keep_reading
 from belino.storage.text import sanitized
-
-NO_SPEECH = "no speech"
 
 
 class TranscriptVerbs(ReadingVerbs):
@@ -27,12 +24,10 @@ class TranscriptVerbs(ReadingVerbs):
         """A window of the transcript of these bytes, if it was read."""
         return await self._database.read(lambda tx: find_transcript(tx, sha256, reader))
 
-    async def keep_transcript(
-        self, sha256: str, reader: str, window: TranscriptWindow, *, seconds: float | None = None
-    ) -> bool:
-        """Store a window of a transcript, of a sound of this length; False as for `keep_reading`."""
-        heard = sanitized(window)
-        return await self._database.write(lambda tx: keep_transcript(tx, sha256, reader, heard, seconds))
+    async def keep_transcript(self, sha256: str, reader: str, window: TranscriptWindow, text: DocumentText) -> bool:
+        """Store a window of a transcript, and the same as a text that is searched; False as for `keep_reading`."""
+        heard, read = sanitized(window), sanitized(text)
+        return await self._database.write(lambda tx: keep_transcript(tx, sha256, reader, heard, read))
 
     async def note_attempts(self, records: Sequence[AttemptRecord]) -> None:
         """Store attempts to read refs, and count their cost toward the channel's daily limits."""
@@ -57,9 +52,9 @@ class TranscriptVerbs(ReadingVerbs):
         return await self._database.read(lambda tx: reading_attempts.sum_costs(tx, channel, since))
 
 
-def keep_transcript(tx: Tx, sha256: str, reader: str, window: TranscriptWindow, seconds: float | None) -> bool:
-    """Store a window of a transcript; its own stretch can be searched. False if no ref names the bytes any more."""
-    if not keep_reading(tx, sha256, reader, in_seconds(window, seconds)):
+def keep_transcript(tx: Tx, sha256: str, reader: str, window: TranscriptWindow, text: DocumentText) -> bool:
+    """Store a window of a transcript, and the text that is searched; False if no ref names the bytes any more."""
+    if not keep_reading(tx, sha256, reader, text):
         return False
     reading = tx.execute("SELECT id FROM readings WHERE sha256 = ? AND reader = ?", (sha256, reader)).fetchone()["id"]
     tx.execute(
@@ -77,34 +72,6 @@ def find_transcript(tx: Tx, sha256: str, reader: str) -> TranscriptWindow | None
         (sha256, reader),
     ).fetchone()
     return None if row is None else _unpacked(row["told"])
-
-
-def in_seconds(window: TranscriptWindow, seconds: float | None) -> DocumentText:
-    """The stretch of a window as a text whose parts are the seconds in which something begins to be said."""
-    own = [segment for segment in window.segments if window.start <= segment.start < window.end]
-    parts = seconds_of(own)
-    return DocumentText(
-        unit=DocumentUnit.SECOND,
-        total=max(math.ceil(seconds if seconds is not None else window.end), parts[-1].number if parts else 1),
-        parts=parts,
-        unread=None if parts else Unread.NO_TEXT,
-        reason="" if parts else NO_SPEECH,
-    )
-
-
-def seconds_of(segments: Sequence[ReadSegment]) -> tuple[Part, ...]:
-    """The seconds in which segments begin, those of the same second and their speakers joined."""
-    joined: dict[int, Part] = {}
-    for segment in segments:
-        if not segment.text.strip():
-            continue
-        number = int(segment.start) + 1
-        before = joined.get(number)
-        text = segment.text.strip() if before is None else f"{before.text} {segment.text.strip()}"
-        named = (before.title if before is not None else "", segment.speaker)
-        title = ", ".join(dict.fromkeys(name for name in named if name))
-        joined[number] = Part(number=number, text=text, title=title)
-    return tuple(joined[number] for number in sorted(joined))
 
 
 def _packed(window: TranscriptWindow) -> bytes:
