@@ -60,7 +60,7 @@ def encoded(form: str, codec: str) -> Callable[[], bytes]:
     return make
 
 
-FORMATS = {
+FORMATS: dict[str, tuple[Callable[[], bytes], str]] = {
     "wav": (silence_with_a_hum, "audio/wav"),
     "opus": (encoded("ogg", "libopus"), "audio/ogg"),
     "mp3": (encoded("mp3", "libmp3lame"), "audio/mpeg"),

@@ -81,7 +81,7 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class EntryChoice:
     """One entry, as it is used for one attachment."""
 
     candidate: Candidate
@@ -98,7 +98,7 @@ class ReadingJob:
     """One form that is to be read from an attachment, with the entries to try in order."""
 
     form: ReadingForm
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[EntryChoice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ def choices_for(
     situation: Situation,
     *,
     size: int | None = None,
-) -> tuple[Choice, ...]:
+) -> tuple[EntryChoice, ...]:
     """The entries that can read this form, in order, each with its limits; `size` is compared with `max_bytes`."""
     own = tools.of(capability)
     choices = []
@@ -196,7 +196,7 @@ def choices_for(
         limits = limits_of(entry, own, capability)
         language = entry.language or own.language
         choices.append(
-            Choice(
+            EntryChoice(
                 candidate=candidate,
                 skill=skill or SKILLS[capability, form][0],
                 limits=limits,

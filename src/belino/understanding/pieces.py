@@ -1,0 +1,171 @@
+"""Pieces of media: a window, a page or a picture, read by one entry, once, and stored."""
+
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+from belino.domain.errors import BelinoError, StoreError
+from belino.domain.media import Blob
+from belino.domain.message import ConversationKey
+from belino.domain.ports import Clock
+from belino.domain.reading import Attempt, AttemptRecord, Material, Read, ReadingForm, ReadingOutcome
+from belino.media.rendition_cache import RenditionCache
+from belino.storage.reading_verbs import ReadingVerbs
+from belino.understanding.calls import REASON_CHARS, Calls, sent_to
+from belino.understanding.material import Materials
+from belino.understanding.policy import EntryChoice
+from belino.understanding.spending import ReadingCost, Spending, cost_of
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class NotRead(Exception):
+    """An entry could not read a piece; the reason is in its last attempt."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Source:
+    """A file that is read, for whom, and everything that was tried so far."""
+
+    blob: Blob
+    channel: ConversationKey
+    materials: Materials
+    ref: str = ""
+    name: str = ""
+    store: ReadingVerbs | None = None
+    """None if nothing is to be stored."""
+    attempts: list[Attempt] = field(default_factory=list)
+    unnoted: list[AttemptRecord] = field(default_factory=list)
+    """Attempts that the store does not know yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted(Generic[T]):
+    """One piece: how it is found, made, and stored."""
+
+    form: ReadingForm
+    window: str
+    """Its place in the whole, as a part of its key."""
+    find: Callable[[str], Awaitable[T | None]]
+    material: Callable[[], AbstractAsyncContextManager[Sequence[Material]]]
+    keep: Callable[[str, Read], Awaitable[T]]
+    seconds: float = 0.0
+    pages: int = 0
+
+
+def reader_key(form: ReadingForm, choice: EntryChoice, model: str, window: str) -> str:
+    """The key under which a piece is stored with the hash of its bytes."""
+    told = "\0".join((choice.prompt or "", choice.language or "", choice.skill))
+    digest = hashlib.sha256(told.encode()).hexdigest()[:12]
+    return f"{form}.1:{choice.candidate.entry.provider}:{model}:{digest}:{window}"
+
+
+class PieceReader:
+    """Reads pieces: one at a time for each key, and only if the channel may spend it."""
+
+    def __init__(self, calls: Calls, spending: Spending, clock: Clock) -> None:
+        self._calls = calls
+        self._spending = spending
+        self._clock = clock
+        self._alone = RenditionCache(None)
+
+    async def read(self, source: Source, choice: EntryChoice, wanted: Wanted[T]) -> T:
+        """The piece, stored or read now; NotRead if the entry cannot read it."""
+        model = choice.candidate.readers[0].model(choice.skill)
+        key = reader_key(wanted.form, choice, model, wanted.window)
+        async with self._alone.alone(source.blob.sha256, key):
+            found = await wanted.find(key)
+            if found is not None:
+                source.attempts.append(self._attempt(choice, model, ReadingOutcome.SUCCESS, cached=True))
+                return found
+            cost = cost_of(
+                choice.candidate.entry, local=choice.candidate.local, seconds=wanted.seconds, pages=wanted.pages
+            )
+            async with self._spending.reserve(source.channel, cost) as refused:
+                if refused:
+                    skipped = self._attempt(choice, model, ReadingOutcome.SKIPPED, reason=refused)
+                    await self._note(source, wanted, skipped, ReadingCost())
+                    raise NotRead(refused)
+                read = await self._ask(source, choice, wanted, model)
+            return await wanted.keep(key, read)
+
+    async def _ask(self, source: Source, choice: EntryChoice, wanted: Wanted[T], model: str) -> Read:
+        begun = self._clock.monotonic()
+        try:
+            async with self._calls.room, wanted.material() as material:
+                result = await self._calls.call(choice, material)
+        except BelinoError as error:
+            failed = self._attempt(choice, model, ReadingOutcome.FAILED, reason=str(error)[:REASON_CHARS])
+            await self._note(source, wanted, failed, ReadingCost())
+            raise NotRead(str(error)) from error
+        except BaseException:
+            # Cancelled: the time is up. What a provider did with it may still be charged.
+            spent = round((self._clock.monotonic() - begun) * 1000)
+            late = self._attempt(choice, model, ReadingOutcome.FAILED, reason="it was not ready when the time was up")
+            self._remember(source, wanted, replace(late, milliseconds=spent), self._cost(choice, wanted, None))
+            raise
+        for attempt in result.attempts:
+            cost = self._cost(choice, wanted, result.read) if attempt.outcome is ReadingOutcome.SUCCESS else None
+            usd = None if cost is None else cost.usd
+            await self._note(source, wanted, replace(attempt, usd=usd), cost or ReadingCost())
+        if result.read is None:
+            raise NotRead(result.attempts[-1].reason)
+        return result.read
+
+    def _cost(self, choice: EntryChoice, wanted: Wanted[T], read: Read | None) -> ReadingCost:
+        return cost_of(
+            choice.candidate.entry,
+            local=choice.candidate.local,
+            seconds=wanted.seconds,
+            pages=wanted.pages,
+            tokens=None if read is None else read.tokens,
+        )
+
+    def _attempt(
+        self, choice: EntryChoice, model: str, outcome: ReadingOutcome, *, reason: str = "", cached: bool = False
+    ) -> Attempt:
+        return Attempt(
+            provider=choice.candidate.entry.provider,
+            model=model,
+            outcome=outcome,
+            reason=reason,
+            cached=cached,
+            sent_to="" if cached or outcome is ReadingOutcome.SKIPPED else sent_to(choice.candidate),
+            usd=0.0 if cached else None,
+        )
+
+    def _remember(self, source: Source, wanted: Wanted[T], attempt: Attempt, cost: ReadingCost) -> None:
+        source.attempts.append(attempt)
+        if source.store is not None:
+            source.unnoted.append(
+                AttemptRecord(
+                    ref=source.ref,
+                    sha256=source.blob.sha256,
+                    channel=source.channel,
+                    at=self._clock.now(),
+                    form=wanted.form,
+                    attempt=attempt,
+                    seconds=cost.seconds,
+                    pages=cost.pages,
+                )
+            )
+
+    async def _note(self, source: Source, wanted: Wanted[T], attempt: Attempt, cost: ReadingCost) -> None:
+        self._remember(source, wanted, attempt, cost)
+        await note_attempts(source)
+
+
+async def note_attempts(source: Source) -> None:
+    """Store the attempts that are not stored yet; a reading matters more than its record."""
+    if source.store is None or not source.unnoted:
+        return
+    records, source.unnoted = source.unnoted, []
+    try:
+        await source.store.note_attempts(records)
+    except StoreError as error:
+        log.warning("%d attempts to read %s are not recorded: %s", len(records), source.ref, type(error).__name__)
