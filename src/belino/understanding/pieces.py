@@ -13,7 +13,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.reading import Attempt, AttemptRecord, Material, Read, ReadingForm, ReadingOutcome
 from belino.media.rendition_cache import RenditionCache
-from belino.storage.reading_verbs import ReadingVerbs
+from belino.storage.transcripts import TranscriptVerbs
 from belino.understanding.calls import REASON_CHARS, Calls, sent_to
 from belino.understanding.material import Materials
 from belino.understanding.policy import EntryChoice
@@ -37,7 +37,7 @@ class Source:
     materials: Materials
     ref: str = ""
     name: str = ""
-    store: ReadingVerbs | None = None
+    store: TranscriptVerbs | None = None
     """None if nothing is to be stored."""
     attempts: list[Attempt] = field(default_factory=list)
     unnoted: list[AttemptRecord] = field(default_factory=list)
