@@ -315,6 +315,11 @@ CREATE INDEX reading_costs_lately ON reading_costs (channel, at);
 CREATE TABLE transcripts (reading INTEGER PRIMARY KEY, told BLOB NOT NULL) STRICT;
 """
 
+# Which blob is the voice message of a text, under a keyed hash of text and voice.
+M020_SPEECHES = """
+CREATE TABLE speeches (key TEXT PRIMARY KEY, blob TEXT NOT NULL) STRICT, WITHOUT ROWID;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -335,4 +340,5 @@ STEPS = (
     M017_SEARCH_NOTES_WITHOUT_TRIGGERS,
     M018_TEXT_ESCAPE,
     M019_READING_ATTEMPTS,
+    M020_SPEECHES,
 )
