@@ -119,7 +119,7 @@ class Post:
             self.outlets.append(outlet)
             return outlet
 
-        return make_toolbox(context, make_outlet)
+        return make_toolbox(context, make_outlet, speaker=outlet.speaker)
 
     async def send(self, **arguments: object) -> str:
         (block,) = await self.toolbox().call("send_media", arguments)

@@ -87,6 +87,7 @@ def _examined(args: Namespace, home: Home, config: "Config | None") -> list[dict
     async def resting(store: "Store") -> list[dict[str, Any]]:
         from belino.gateway.doctor import examine, examine_adapters, examine_agents
         from belino.gateway.maintenance import check_backups, check_database
+        from belino.gateway.voice import examine_voice
         from belino.net.clock import SystemClock
 
         required = config is not None and config.media.sandbox == "required"
@@ -95,6 +96,7 @@ def _examined(args: Namespace, home: Home, config: "Config | None") -> list[dict
         findings = await examine(home=home, store=store, sandbox_required=required, soundness=soundness)
         if config is not None:
             findings += (*await examine_adapters(config), *await examine_agents(config.agent))
+            findings += await examine_voice(config, home, store)
         return [_as_json(finding) for finding in findings]
 
     found: list[dict[str, Any]] = ask(

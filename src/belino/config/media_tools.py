@@ -10,6 +10,7 @@ from belino.config.validate import build, unknown, what
 from belino.domain.errors import ConfigError
 from belino.domain.reading import MediaCapability
 from belino.understanding.config import CapabilityTools, MediaTools, ModelEntry, Profile
+from belino.understanding.speech import SpeechConfig
 
 PATH = "tools.media"
 COMMAND = "cli"
@@ -29,8 +30,10 @@ def read_tools(table: object, profiles: Mapping[str, Profile]) -> MediaTools:
     own = _snake(table.get("media", {}), PATH)
     kinds = {kind.value: _capability(own.pop(kind.value, {}), kind, profiles) for kind in MediaCapability}
     models = _entries(own.pop("models", []), f"{PATH}.models", profiles)
+    speech = build(SpeechConfig, own.pop("speech", {}), f"{PATH}.speech")
+    _check_profile(speech.profile, f"{PATH}.speech", profiles)
     _flatten_rules(own, PATH)
-    return replace(build(MediaTools, own, PATH), models=models, **kinds)
+    return replace(build(MediaTools, own, PATH), models=models, speech=speech, **kinds)
 
 
 def read_profiles(table: object) -> Mapping[str, Profile]:
@@ -62,14 +65,18 @@ def _entry(table: object, path: str, profiles: Mapping[str, Profile]) -> ModelEn
     if own["type"] == COMMAND:
         own.setdefault("provider", COMMAND)
     entry = build(ModelEntry, own, path)
-    if entry.profile is not None and entry.profile not in profiles:
-        raise ConfigError(f"{path}.profile names {entry.profile!r}, which is not there; write [profiles.NAME]")
+    _check_profile(entry.profile, path, profiles)
     name = COMMAND if entry.type == COMMAND else entry.provider
     try:
         plugin = registry.find("providers", name)
     except ConfigError as error:
         raise ConfigError(f"{path}.provider: {error}") from None
     return replace(entry, options=build(plugin.config_type, options, path, also=ENTRY_KEYS))
+
+
+def _check_profile(name: str | None, path: str, profiles: Mapping[str, Profile]) -> None:
+    if name is not None and name not in profiles:
+        raise ConfigError(f"{path}.profile names {name!r}, which is not there; write [profiles.NAME]")
 
 
 def _flatten_rules(own: dict[str, Any], path: str) -> None:

@@ -188,12 +188,18 @@ def _message_lines(
     if message.edited is not None:
         lines.append(f"edited: {_time(message.edited)}")
     lines += _media_lines(message.media, outcomes)
+    lines += _spoken_lines(message)
     captions = {ref.caption for ref in message.media}
     if message.text.strip() and message.text not in captions:
         is_cut = len(message.text) > message_chars
         lines += [f"text (the first {message_chars} characters):" if is_cut else "text:"]
         lines += [disarm(cut(message.text, message_chars))]
     return lines
+
+
+def _spoken_lines(message: StoredMessage) -> list[str]:
+    """What the agent is told about a question that was spoken."""
+    return ["spoken: they said it in a voice message"] if message.is_spoken else []
 
 
 def _quote_lines(label: str, quote: Quote | None, outcomes: Mapping[str, MediaOutcome]) -> list[str]:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from belino.delivery.markup import BULLET, PARSED_CHARS, RULE, Run, Span, Style, parse
 from belino.domain.graphemes import cut_before
 
+UNFINISHED = " …"
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+")
 # An address is said by its host, as a person would; the whole of it is in the text.
 ADDRESS = re.compile(r"(?:https?://|\bwww\.)(?:[^\s/@]*@)?(?:www\.)?([^\s/?#:]+)[^\s]*", re.IGNORECASE)
@@ -54,7 +55,7 @@ class Speakable:
 
 
 def speakable(source: str, *, max_chars: int, language: str | None = None) -> Speakable:
-    """The text of an answer as it is read aloud, of at most `max_chars` characters."""
+    """The text of an answer as it is read aloud, of at most `max_chars` characters, which are fifty or more."""
     phrases = _PHRASES.get(re.split(r"[-_]", language or "")[0].lower(), _ENGLISH)
     styled = parse(CONTROL.sub(" ", source[:PARSED_CHARS]))
     text = _paragraphs("".join(_said(styled.runs(), phrases)))
@@ -62,9 +63,8 @@ def speakable(source: str, *, max_chars: int, language: str | None = None) -> Sp
         return Speakable(text="")
     if len(text) <= max_chars and len(source) <= PARSED_CHARS:
         return Speakable(text=text)
-    room = max(0, max_chars - len(phrases.rest) - 1)
-    kept = _until_a_sentence(text, room)
-    return Speakable(text=f"{kept} {phrases.rest}".strip()[:max_chars], cut=True)
+    kept = _until_a_sentence(text, max_chars - len(phrases.rest) - 1)
+    return Speakable(text=f"{kept} {phrases.rest}", cut=True)
 
 
 def _said(runs: tuple[Run, ...], phrases: _Phrases) -> Iterator[str]:
@@ -103,6 +103,7 @@ def _until_a_sentence(text: str, room: int) -> str:
     ends = [found.end() for found in _SENTENCE.finditer(text, 0, room + 1) if found.end() <= room]
     if ends and ends[-1] >= room // 4:
         return text[: ends[-1]].rstrip()
+    room -= len(UNFINISHED)
     space = text.rfind(" ", 0, room + 1)
-    end = space if space >= room // 2 else cut_before(text, room) if room else 0
-    return f"{text[:end].rstrip()} …" if end > 1 else ""
+    end = space if space >= room // 2 else cut_before(text, room)
+    return text[:end].rstrip() + UNFINISHED

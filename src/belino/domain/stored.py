@@ -67,6 +67,13 @@ class StoredMessage:
     """The root of its thread: its conversation's thread, or the start of its chain of replies."""
 
     @property
+    def is_spoken(self) -> bool:
+        """Whether it is a voice message without a written word."""
+        written = (self.text, *(ref.caption or "" for ref in self.media))
+        voices = bool(self.media) and all(ref.kind is MediaKind.VOICE for ref in self.media)
+        return voices and not any(words.strip() for words in written)
+
+    @property
     def place_in_album(self) -> tuple[datetime, int, int]:
         """Sort key of an album's items: the message number decides between times in whole seconds."""
         counted = self.id.isascii() and self.id.isdecimal() and len(self.id) <= LONGEST_COUNT

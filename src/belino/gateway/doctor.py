@@ -40,6 +40,7 @@ class RunningParts:
     channels: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
     """The channels that each account is to listen in."""
     agents: Iterable[tuple[str, Checks]] = ()
+    speaker: Checks | None = None
     troubles: Mapping[str, str] = field(default_factory=dict)
     """Store calls that are being retried."""
     sandbox: Sandbox | None = None
@@ -66,6 +67,7 @@ async def examine(
         *soundness,
         *await check_adapters(running.adapters, running.health, running.channels),
         *await check_agents(running.agents),
+        *(await _ask("speech", running.speaker) if running.speaker is not None else ()),
     )
 
 

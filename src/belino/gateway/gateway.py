@@ -48,6 +48,7 @@ from belino.gateway.maintenance import Backups, Maintenance, release_memory
 from belino.gateway.recorder import Recorder, Recording
 from belino.gateway.sessions import Sessions
 from belino.gateway.supervise import AdapterHealth, keep_running
+from belino.gateway.voice import make_speaker
 from belino.media.fetch import Fetcher
 from belino.media.sandbox.sandbox import Sandbox
 from belino.net.client import Client
@@ -357,6 +358,9 @@ class Gateway:
             self.store, self.store, self._open_media, self.config.media, self.clock, self.counters.memory
         )
         self.history = self._make_history()
+        self.speaker = make_speaker(
+            self.config, self.home, self.store, sandbox=self.sandbox, clock=self.clock, opening=opening
+        )
         self._replies = self._make_replies(opening)
         self._upkeep = Maintenance(
             self.store, self._fetcher, self._replies, config=self.config, home=self.home, clock=self.clock
@@ -414,6 +418,7 @@ class Gateway:
             home=self.home,
             clock=self.clock,
             put=self._sender.wake,
+            speaker=self.speaker,
         )
 
     def _make_history(self) -> History:

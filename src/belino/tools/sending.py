@@ -1,4 +1,4 @@
-"""Sending tool send_media: add a file of the conversation, media of this channel or a public URL to the reply."""
+"""Sending tool send_media: add a file, media of this channel, a public URL or spoken text to the reply."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -9,11 +9,13 @@ from urllib.parse import unquote
 from belino.delivery.decide import FORM_NAMES, Action, Decision, decide_one
 from belino.delivery.folders import PENDING, mark_of
 from belino.delivery.outgoing_files import Keeper
+from belino.delivery.speakable import speakable
 from belino.domain.errors import (
     AdapterError,
     AddressRefused,
     MediaError,
     MediaNotFound,
+    ProviderError,
     StoreError,
     ToolError,
 )
@@ -32,16 +34,29 @@ from belino.net.guard import parse_url
 from belino.net.stream import bounded
 from belino.tools.arguments import Arguments
 from belino.tools.tool_context import ToolContext, find_ref, held
+from belino.understanding.speaker import Speaker, price_words
 
 PATH_CHARS = 4_096
 URL_CHARS = 2_048
 CAPTION_CHARS = 4_000
+TEXT_CHARS = 20_000
 FETCH_SECONDS = 120.0
 ANSWER_SECONDS = 30.0
 FOLDERS = ("outgoing/pending", "outgoing", "incoming")
 """Where a bare name is looked up, in this order."""
 NO_FILE = "there is no such file in this conversation's folders; save it there first, then give its path"
 
+_PROPERTIES: Mapping[str, object] = {
+    "path": {"type": "string", "description": "A file in your folder, as fetch_media or you wrote it."},
+    "ref": {"type": "string", "description": "As in a placeholder or list_media, like tg_k3v9d0q2m7xa."},
+    "url": {"type": "string", "description": "A public http(s) address."},
+    "caption": {"type": "string"},
+    "as": {
+        "type": "string",
+        "enum": [form.value for form in SendAs],
+        "description": "Left out: what suits the file best.",
+    },
+}
 SEND_MEDIA = ToolSpec(
     name="send_media",
     description=(
@@ -52,19 +67,30 @@ SEND_MEDIA = ToolSpec(
     schema={
         "type": "object",
         "additionalProperties": False,
-        "properties": {
-            "path": {"type": "string", "description": "A file in your folder, as fetch_media or you wrote it."},
-            "ref": {"type": "string", "description": "As in a placeholder or list_media, like tg_k3v9d0q2m7xa."},
-            "url": {"type": "string", "description": "A public http(s) address."},
-            "caption": {"type": "string"},
-            "as": {
-                "type": "string",
-                "enum": [form.value for form in SendAs],
-                "description": "Left out: what suits the file best.",
-            },
-        },
+        "properties": _PROPERTIES,
     },
 )
+
+
+SPEAKS = (
+    " Or have text spoken as a voice message (text, with as=voice), of up to {most} characters: {price}. Your written "
+    "answer is sent, too."
+)
+
+
+def send_media_spec(speaker: Speaker | None) -> ToolSpec:
+    """The tool's specification; text is offered where there is a voice, with its price."""
+    if speaker is None:
+        return SEND_MEDIA
+    usd = speaker.config.price(1_000)
+    price = "the price is not known" if usd is None else f"{price_words(usd)} for 1000 characters"
+    text = {"type": "string", "description": "The words to speak, in the listener's language."}
+    properties = {**_PROPERTIES, "text": text}
+    return replace(
+        SEND_MEDIA,
+        description=SEND_MEDIA.description + SPEAKS.format(most=speaker.config.max_chars, price=price),
+        schema={**SEND_MEDIA.schema, "properties": properties},
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,23 +107,46 @@ class Outlet:
     """A meter for the bytes that the channel may still fetch today."""
     give: Callable[[Offer], Awaitable[str]]
     """Accept the file for sending; returns a sentence that says when it is sent. ToolError if it is one too many."""
+    speaker: Speaker | None = None
+    """Speaks text, if a voice is configured."""
 
 
 async def send_media(context: ToolContext, outlet: Outlet, given: Mapping[str, object]) -> tuple[Block, ...]:
     """Add one file to the reply, and report how it will be sent."""
-    arguments = Arguments(given, ("path", "ref", "url", "caption", "as"))
-    named = [name for name in ("path", "ref", "url") if given.get(name) is not None]
+    ways = ("path", "ref", "url", *(("text",) if outlet.speaker is not None else ()))
+    arguments = Arguments(given, (*ways, "caption", "as"))
+    named = [name for name in ways if given.get(name) is not None]
     if len(named) != 1:
-        raise ToolError("give exactly one of path, ref or url")
+        raise ToolError(f"give exactly one of {', '.join(ways[:-1])} or {ways[-1]}")
     caption = arguments.words("caption", most=CAPTION_CHARS) if given.get("caption") else ""
     wanted = arguments.choice("as", [*SendAs], "")
-    offer = await _offered(context, outlet, arguments, named[0])
+    if named == ["text"] and outlet.speaker is not None:
+        offer, told = await _spoken(outlet.speaker, arguments, wanted)
+    else:
+        offer, told = await _offered(context, outlet, arguments, named[0]), ""
     offer = replace(offer, caption=caption, wanted=SendAs(wanted) if wanted else offer.wanted)
     decision = decide_one(offer, outlet.limits)
     if decision.action is Action.REFUSE:
         raise ToolError(f"{clean_name(offer.name)} cannot be sent here: {decision.reason}")
     when = await outlet.give(offer)
-    return (TextBlock(text=f"{_about(offer)} {when} {_plan(decision)}."),)
+    return (TextBlock(text=f"{_about(offer)} {when} {_plan(decision)}.{told}"),)
+
+
+async def _spoken(speaker: Speaker, arguments: Arguments, wanted: str) -> tuple[Offer, str]:
+    """A voice message of a text, and what it took."""
+    if wanted not in ("", SendAs.VOICE):
+        raise ToolError("text can only be sent as=voice; write your answer for anything else")
+    config = speaker.config
+    source = arguments.words("text", most=TEXT_CHARS)
+    said = speakable(source, max_chars=config.max_chars, language=config.language)
+    if not said.text:
+        raise ToolError("there is nothing in this text that can be spoken; give plain words")
+    try:
+        spoken = await speaker.speak(said.text)
+    except ProviderError as error:
+        raise ToolError(f"the text could not be spoken: {error}; answer in writing") from error
+    cut = f" Only the beginning is spoken: at most {config.max_chars} characters are." if said.cut else ""
+    return spoken.offer(), f" Spoken by {spoken}.{cut}"
 
 
 async def _offered(context: ToolContext, outlet: Outlet, arguments: Arguments, way: str) -> Offer:

@@ -14,8 +14,9 @@ from belino.domain.safe_text import one_line
 from belino.domain.turn import Toolbox, ToolSpec
 from belino.tools.channel import CHANNEL_CONTEXT, CHANNEL_MESSAGES, channel_context, channel_messages
 from belino.tools.media import FETCH_MEDIA, LIST_MEDIA, fetch_media, list_media
-from belino.tools.sending import SEND_MEDIA, Outlet, send_media
+from belino.tools.sending import SEND_MEDIA, Outlet, send_media, send_media_spec
 from belino.tools.tool_context import Notes, ToolContext
+from belino.understanding.speaker import Speaker
 
 CALLS_AT_MOST = 1_000
 """The most tool calls of one turn; each is a row in the store."""
@@ -35,11 +36,17 @@ SPECS: tuple[ToolSpec, ...] = (*(spec for spec, _ in _TOOLS), SEND_MEDIA)
 Tool = Callable[[Mapping[str, object]], Awaitable[tuple[Block, ...]]]
 
 
-def make_toolbox(context: ToolContext, make_outlet: Callable[[], Outlet] | None = None) -> Toolbox:
-    """The tools of one conversation's channel; `make_outlet` is called to send, and without it nothing can be sent."""
+def make_toolbox(
+    context: ToolContext, make_outlet: Callable[[], Outlet] | None = None, *, speaker: Speaker | None = None
+) -> Toolbox:
+    """The tools of one conversation's channel; `make_outlet` is called to send, and without it nothing can be sent.
+
+    `speaker` is the one that the outlet has: text is offered to be spoken where there is one.
+    """
     tools: dict[str, tuple[ToolSpec, Tool]] = {spec.name: (spec, partial(tool, context)) for spec, tool in _TOOLS}
     if make_outlet is not None:
-        tools[SEND_MEDIA.name] = (SEND_MEDIA, lambda given: send_media(context, make_outlet(), given))
+        spec = send_media_spec(speaker)
+        tools[spec.name] = (spec, lambda given: send_media(context, make_outlet(), given))
     return ScopedToolbox(tools=tools, clock=context.clock, notes=context.notes)
 
 

@@ -30,6 +30,8 @@ from belino.media.daily_limit import DailyLimits
 from belino.storage.home import Home
 from belino.storage.store import Store
 from belino.tools.sending import Outlet
+from belino.turns.voice import AnswerVoice
+from belino.understanding.speaker import Speaker
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +81,7 @@ class Replies:
         home: Home,
         clock: Clock,
         put: Callable[[ConversationKey], None],
+        speaker: Speaker | None = None,
     ) -> None:
         self._store = store
         self._adapters = adapters
@@ -90,6 +93,8 @@ class Replies:
         self._clock = clock
         self._put = put
         """Called when parcels of a conversation are in the outbox."""
+        self.speaker = speaker
+        self._voice = AnswerVoice(speaker, clock) if speaker is not None else None
         self._locks: WeakValueDictionary[ConversationKey, asyncio.Lock] = WeakValueDictionary()
         self._taken: dict[int, set[str]] = {}
         """By turn, the marks of its pending files that are not in the outbox yet."""
@@ -111,6 +116,8 @@ class Replies:
     async def parcels(self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note) -> tuple[Parcel, ...]:
         """An answer as parcels, with all its files. Call `done` once they are committed or given up."""
         where, limits = claimed.conversation, self._limits(claimed.conversation)
+        if self._voice is not None:
+            handed = await self._voice.add(claimed, text, handed, note)
         try:
             reply, decisions, waiting = await self._decided(where, text, handed, turn=claimed.id)
         except Exception as error:  # noqa: BLE001 - the text is sent even if a file fails
@@ -152,6 +159,7 @@ class Replies:
             clock=self._clock,
             metered=partial(self._downloads.limits.take, conversation.whole_channel),
             give=into_reply,
+            speaker=self.speaker,
         )
 
     async def flush(self, conversation: ConversationKey) -> Flushed:

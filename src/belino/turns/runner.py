@@ -388,7 +388,8 @@ class TurnRunner:
             answers=progress.answers if progress else (),
         )
         offers = progress.offers if progress else None
-        return make_toolbox(context, partial(self._replies.outlet, conversation, offers) if shown is None else None)
+        outlet = partial(self._replies.outlet, conversation, offers) if shown is None else None
+        return make_toolbox(context, outlet, speaker=self._replies.speaker)
 
     async def _failed(self, claimed: ClaimedTurn, progress: TurnProgress, reason: str) -> TurnEnd:
         return await progress.end(TurnState.FAILED, reason, self._apology(claimed, reason))

@@ -9,6 +9,7 @@ from belino.domain.errors import ConfigError
 from belino.domain.message import ChatType
 from belino.domain.reading import MediaCapability
 from belino.net.redact import Secret
+from belino.understanding.speech import SpeechConfig
 
 T = TypeVar("T")
 
@@ -136,6 +137,7 @@ class MediaTools:
     limits: DailyReadingLimits = field(
         default_factory=DailyReadingLimits, metadata={"says": "How much is read per channel and day."}
     )
+    speech: SpeechConfig = field(default_factory=SpeechConfig, metadata={"says": "The voice of the agent's answers."})
     concurrency: int = _setting(2, "How many readings run at the same time.", least=1, most=64)
     turn_seconds: float = _setting(120, "How long a turn waits for the readings of its message.", least=0.1, most=3600)
     echo_transcript: bool = _setting(False, "Whether the transcript of a voice message is posted to the chat.")

@@ -21,14 +21,16 @@ from belino.domain.errors import (
     StoreError,
     Unauthorized,
 )
+from belino.domain.limits import SendAs
 from belino.domain.media import Blob, OpenBlob, open_files
 from belino.domain.outcome import Finding
 from belino.domain.ports import Clock, HttpClient
+from belino.domain.reply import Offer
 from belino.domain.units import format_duration
-from belino.media.audio import VOICE_MIME, Sounds
+from belino.media.audio import VOICE_CODEC, VOICE_MIME, Sounds
 from belino.net.guard import parse_url
 from belino.net.redact import Secret
-from belino.understanding.speech import SpeechConfig
+from belino.understanding.speech import SERVICES, SpeechConfig
 from belino.understanding.speech_api import SpeechService, base_url, model_of
 from belino.understanding.speech_command import speak_by_command
 
@@ -45,6 +47,7 @@ FASTEST_CHARS = 60.0
 """Letters and digits a second; nobody speaks half as fast, so the sound was cut off."""
 SLOWEST_SECONDS, PAUSE_SECONDS = 2.0, 10.0
 """Seconds for each character, and for all of them: a longer sound is not this text."""
+FILE_NAME = "voice.ogg"
 SAMPLE = "This is how I sound."
 
 _SOURCE, _MADE = "source", "made"
@@ -66,6 +69,18 @@ class Spoken:
     usd: float | None = None
     sent_to: str = ""
     """The host that the text was sent to; empty for a local program."""
+
+    def offer(self) -> Offer:
+        """The file to send, as a voice message where the platform has them."""
+        return Offer(
+            name=FILE_NAME,
+            mime=self.blob.mime,
+            size=self.blob.size,
+            sha256=self.blob.sha256,
+            wanted=SendAs.VOICE,
+            seconds=self.seconds,
+            codec=VOICE_CODEC,
+        )
 
     def __str__(self) -> str:
         """What is told about it in `explain` and to the agent."""
@@ -141,7 +156,7 @@ class Speaker:
         took = round((self._clock.monotonic() - begun) * 1000)
         return self._spoken(blob, text, made.seconds, milliseconds=took)
 
-    async def check(self) -> Finding:
+    async def check(self) -> Sequence[Finding]:
         """Try it for the doctor, without the cache."""
         begun = self._clock.monotonic()
         name = f"speech {self.config.name}"
@@ -149,10 +164,10 @@ class Speaker:
             async with self._within_limits(), self._recorded(SAMPLE) as made:
                 took = self._clock.monotonic() - begun
         except ProviderError as error:
-            return Finding(name=name, ok=False, says=str(error), cure="Check tools.media.speech in belino.toml.")
+            return (Finding(name=name, ok=False, says=str(error), cure="Check tools.media.speech in belino.toml."),)
         told = [f"it speaks: {format_duration(made.seconds)} of sound in {took:.1f} s", price_words(self._usd(SAMPLE))]
         told += [f"texts are sent to {self.host}"] if self.host else ["nothing leaves this machine"]
-        return Finding(name=name, ok=True, says=", ".join(told))
+        return (Finding(name=name, ok=True, says=", ".join(told)),)
 
     def _key(self, text: str) -> str:
         config = self.config
@@ -214,6 +229,9 @@ class Speaker:
         config = self.config
         if config.command is not None:
             return await speak_by_command(config, text, self._store.scratch, most_bytes=RAW_BYTES)
+        known = SERVICES.get(config.name)
+        if known is not None and config.base_url is None and self._keys == (None,):
+            raise ProviderError(f"{config.name} has no key; set {known.variable}, or profile and its key")
         refused: AdapterError | None = None
         for key in self._keys:
             service = SpeechService(config, key, http=self._http(), clock=self._clock)

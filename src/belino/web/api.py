@@ -189,6 +189,7 @@ async def doctor(call: RouteCall) -> Response:
         health=gateway.health(),
         channels={(each.platform, each.account): tuple(each.access.channels) for each in gateway.config.adapters},
         agents=gateway.agents.checks(),
+        speaker=gateway.speaker,
         troubles=gateway.troubles(),
         sandbox=gateway.sandbox,
     )

@@ -30,6 +30,7 @@ from belino.storage.home import Home
 from belino.storage.store import Store
 from belino.turns.agents import Agents
 from belino.turns.reply import Flushed
+from belino.understanding.speaker import Speaker
 from belino.web.auth import Attempts, Origins, Requires, SessionCookie, Visitor, admit
 from belino.web.connections import EvictionQueue, count_as_known
 from belino.web.events import Events
@@ -74,6 +75,8 @@ class WebGateway(Protocol):
     def counters(self) -> Counters: ...
     @property
     def sandbox(self) -> Sandbox: ...
+    @property
+    def speaker(self) -> Speaker | None: ...
     @property
     def adapters(self) -> Mapping[tuple[str, str], Adapter]: ...
     @property
