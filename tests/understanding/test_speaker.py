@@ -46,7 +46,7 @@ class Studio:
         return Speaker(
             config,
             [Secret(f"KEY_{number}", key) for number, key in enumerate(keys)],
-            http=lambda: self.client,
+            http=self.client,
             store=self.store,
             sandbox=self.sandbox,
             clock=self.clock,

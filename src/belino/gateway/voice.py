@@ -2,7 +2,6 @@
 
 import os
 from contextlib import AsyncExitStack
-from functools import cache
 from typing import TYPE_CHECKING
 
 from belino.config import Config
@@ -29,13 +28,10 @@ def make_speaker(
     speech = config.tools.media.speech
     if not speech.is_on:
         return None
-
-    @cache
-    def client() -> Client:
-        made = Client(guard=Guard(config.net.allow), hosts=(host_of(base_url(speech)),))
-        opening.push_async_callback(made.close)
-        return made
-
+    client = None
+    if speech.provider is not None:
+        client = Client(guard=Guard(config.net.allow), hosts=(host_of(base_url(speech)),))
+        opening.push_async_callback(client.close)
     return Speaker(
         speech,
         keys_of(config),

@@ -4,7 +4,7 @@ import asyncio
 import hmac
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,13 +113,16 @@ class Speaker:
         config: SpeechConfig,
         keys: Sequence[Secret],
         *,
-        http: Callable[[], HttpClient],
+        http: HttpClient | None,
         store: KeepsSpeech,
         sandbox: "Runs",
         clock: Clock,
         secret: bytes,
     ) -> None:
-        """`keys` are used in order, the next one when one is refused; `secret` hides the texts in the cache's keys."""
+        """`keys` are used in order, the next one when one is refused; `secret` hides the texts in the cache's keys.
+
+        A program needs no `http`.
+        """
         self.config = config
         self._keys: Sequence[Secret | None] = keys or (None,)
         self._http = http
@@ -234,7 +237,8 @@ class Speaker:
             raise ProviderError(f"{config.name} has no key; set {known.variable}, or profile and its key")
         refused: AdapterError | None = None
         for key in self._keys:
-            service = SpeechService(config, key, http=self._http(), clock=self._clock)
+            assert self._http is not None
+            service = SpeechService(config, key, http=self._http, clock=self._clock)
             try:
                 return await service.speak(text, most_bytes=RAW_BYTES)
             except (Unauthorized, RateLimited) as error:
