@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -13,7 +13,9 @@ from aiohttp import web
 
 from belino.domain.errors import ProviderError
 from belino.domain.media import Blob
+from belino.domain.message import ConversationKey
 from belino.media.audio import Sounds
+from belino.media.image.images import Runs
 from belino.media.sandbox.sandbox import Sandbox
 from belino.net.client import Client
 from belino.net.guard import host_of
@@ -23,10 +25,12 @@ from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
 from belino.understanding.speaker import SAMPLE, Speaker
 from belino.understanding.speech import SpeechConfig
+from media.videos import Here
 from understanding.voices import KEY, VoiceServer, hum, length_of, program
 
 pytestmark = pytest.mark.slow
 
+HERE = ConversationKey(platform="memory", account="default", channel="here", thread="t")
 TEXT = "The train leaves at ten past eight."
 
 
@@ -35,7 +39,7 @@ class Studio:
     """A real store and sandbox, in which voices are tried."""
 
     store: Store
-    sandbox: Sandbox
+    sandbox: Runs
     clock: FakeClock
     server: VoiceServer
     client: Client
@@ -61,7 +65,7 @@ class Studio:
         config = SpeechConfig(provider=provider, base_url=self.server.url, usd_per_mchar=15.0, **more)  # type: ignore[arg-type]
         return self.speaker(config, *(keys or (KEY,)))
 
-    async def facts(self, blob: Blob) -> tuple[str, int, int]:
+    async def facts(self, blob: Blob) -> tuple[str, int | None, int | None]:
         found = await Sounds(self.sandbox, self.store.scratch, self.store.local).probe(blob)
         return found.codec, found.rate, found.channels
 
@@ -71,31 +75,44 @@ class Studio:
 
 @pytest.fixture
 async def studio(tmp_path: Path) -> AsyncIterator[Studio]:
+    """Where sounds are decoded without walls, which is quicker."""
+    async with open_studio(tmp_path, Here()) as studio:
+        yield studio
+
+
+@pytest.fixture
+async def walled(tmp_path: Path) -> AsyncIterator[Studio]:
+    """Where sounds are decoded as in a gateway."""
+    async with Sandbox() as sandbox, open_studio(tmp_path, sandbox) as studio:
+        yield studio
+
+
+@asynccontextmanager
+async def open_studio(folder: Path, sandbox: Runs) -> AsyncIterator[Studio]:
     clock = FakeClock()
     async with AsyncExitStack() as opened:
-        store = await open_store(Home.at(tmp_path / "home"), clock=clock)
+        store = await open_store(Home.at(folder / "home"), clock=clock)
         opened.push_async_callback(store.close)
-        sandbox = await opened.enter_async_context(Sandbox())
         server = await opened.enter_async_context(VoiceServer().serving())
         client = Client(hosts=(host_of(server.url), "127.0.0.1:1"))
         opened.push_async_callback(client.close)
-        yield Studio(store=store, sandbox=sandbox, clock=clock, server=server, client=client, folder=tmp_path)
+        yield Studio(store=store, sandbox=sandbox, clock=clock, server=server, client=client, folder=folder)
 
 
 async def refused(speaker: Speaker, text: str = TEXT) -> str:
     with pytest.raises(ProviderError) as failed:
-        await speaker.speak(text)
+        await speaker.speak(text, HERE)
     return str(failed.value)
 
 
-async def test_a_program_speaks_by_pipes_or_files_and_leaves_nothing(studio: Studio) -> None:
+async def test_a_program_speaks_by_pipes_or_files_and_leaves_nothing(walled: Studio) -> None:
     for stdin, stdout in product((True, False), repeat=2):
-        spoken = await studio.program(stdin=stdin, stdout=stdout).speak(TEXT)
-        assert await studio.facts(spoken.blob) == ("opus", 48_000, 1)
+        spoken = await walled.program(stdin=stdin, stdout=stdout).speak(TEXT, HERE)
+        assert await walled.facts(spoken.blob) == ("opus", 48_000, 1)
         assert spoken.blob.mime == "audio/ogg"
         assert spoken.seconds == pytest.approx(length_of(TEXT), abs=0.2)
         assert (spoken.usd, spoken.sent_to, spoken.cached) == (0.0, "", False)
-        assert studio.leftovers() == []
+        assert walled.leftovers() == []
 
 
 async def test_the_text_is_never_an_option_of_a_program(studio: Studio) -> None:
@@ -115,61 +132,62 @@ async def test_a_program_that_hangs_is_ended_in_time(studio: Studio) -> None:
     assert studio.leftovers() == []
 
 
-async def test_openai_speaks_in_every_format_that_can_be_asked_for(studio: Studio) -> None:
+async def test_openai_speaks_in_every_format_that_can_be_asked_for(walled: Studio) -> None:
     for form in ("mp3", "opus", "flac", "wav", "aac"):
-        spoken = await studio.service(format=form, voice="coral").speak(TEXT)
+        spoken = await walled.service(format=form, voice="coral").speak(TEXT, HERE)
         asked = {"model": "gpt-4o-mini-tts", "voice": "coral", "input": TEXT, "response_format": form}
-        assert studio.server.asked[-1] == asked
-        assert await studio.facts(spoken.blob) == ("opus", 48_000, 1)
+        assert walled.server.asked[-1] == asked
+        assert await walled.facts(spoken.blob) == ("opus", 48_000, 1)
         assert spoken.seconds == pytest.approx(length_of(TEXT), abs=0.3)
         assert spoken.usd == pytest.approx(15e-6 * len(TEXT))
         assert (spoken.provider, spoken.model, spoken.sent_to) == ("openai", "gpt-4o-mini-tts", "127.0.0.1")
-    assert len(studio.server.asked) == 5
+    assert len(walled.server.asked) == 5
 
 
 async def test_deepgram_speaks_with_the_model_that_is_its_voice(studio: Studio) -> None:
-    spoken = await studio.service("deepgram", voice="aura-2-viktoria-de").speak(TEXT)
+    spoken = await studio.service("deepgram", voice="aura-2-viktoria-de").speak(TEXT, HERE)
     assert studio.server.asked == [{"model": "aura-2-viktoria-de", "encoding": "mp3", "text": TEXT}]
     assert spoken.model == "aura-2-viktoria-de"
-    await studio.service("deepgram").speak(TEXT)
+    await studio.service("deepgram").speak(TEXT, HERE)
     assert studio.server.asked[1]["model"] == "aura-2-thalia-en"
 
 
 async def test_any_server_with_openais_interface_speaks(studio: Studio) -> None:
-    spoken = await studio.service("house", model="tts-1", voice="nova").speak(TEXT)
+    spoken = await studio.service("house", model="tts-1", voice="nova").speak(TEXT, HERE)
     assert studio.server.asked[0]["model"] == "tts-1"
     assert spoken.provider == "house"
 
 
 async def test_the_same_words_in_the_same_voice_are_paid_for_once(studio: Studio) -> None:
-    first = await studio.service().speak(TEXT)
-    again = await studio.service().speak(TEXT)
-    assert (again.blob, again.seconds) == (first.blob, pytest.approx(first.seconds))
+    first = await studio.service().speak(TEXT, HERE)
+    again = await studio.service().speak(TEXT, HERE)
+    assert again.blob == first.blob
+    assert again.seconds == pytest.approx(first.seconds)
     assert (again.cached, again.usd, again.sent_to) == (True, 0.0, "")
     assert len(studio.server.asked) == 1
-    await studio.service(voice="nova").speak(TEXT)
-    await studio.service().speak(f"{TEXT}!")
+    await studio.service(voice="nova").speak(TEXT, HERE)
+    await studio.service().speak(f"{TEXT}!", HERE)
     assert len(studio.server.asked) == 3
 
 
 async def test_words_that_several_ask_for_at_once_are_spoken_once(studio: Studio) -> None:
     speaker = studio.service()
-    first, second = await asyncio.gather(speaker.speak(TEXT), speaker.speak(TEXT))
+    first, second = await asyncio.gather(speaker.speak(TEXT, HERE), speaker.speak(TEXT, HERE))
     assert first.blob == second.blob
     assert len(studio.server.asked) == 1
 
 
 async def test_a_voice_message_that_nothing_uses_is_deleted_and_then_made_again(studio: Studio) -> None:
     speaker = studio.service()
-    spoken = await speaker.speak(TEXT)
+    spoken = await speaker.speak(TEXT, HERE)
     await studio.clock.advance(3_700)
     assert (await studio.store.tidy()).unused == 1
     assert await studio.store.blob(spoken.blob.sha256) is None
-    assert not (await speaker.speak(TEXT)).cached
+    assert not (await speaker.speak(TEXT, HERE)).cached
 
 
 async def test_the_words_are_in_no_row_of_the_store(studio: Studio) -> None:
-    await studio.service().speak("canary-7c1e in a cage")
+    await studio.service().speak("canary-7c1e in a cage", HERE)
     await studio.store.close()
     for path in (studio.folder / "home").rglob("*"):
         if path.is_file():
@@ -179,15 +197,14 @@ async def test_the_words_are_in_no_row_of_the_store(studio: Studio) -> None:
 async def test_the_next_key_speaks_where_one_is_refused_or_used_up(studio: Studio) -> None:
     studio.server.keys |= {"sk-used-up-1"}
     studio.server.broke |= {"sk-used-up-1"}
-    await studio.service("openai", "sk-wrong-12", "sk-used-up-1", KEY).speak(TEXT)
+    await studio.service("openai", "sk-wrong-12", "sk-used-up-1", KEY).speak(TEXT, HERE)
     assert studio.server.seen == ["sk-wrong-12", "sk-used-up-1", KEY]
 
 
 async def test_a_refused_key_is_told_without_the_key(studio: Studio) -> None:
     told = await refused(studio.service("openai", "sk-wrong-12"))
-    assert told.startswith("openai cannot speak: ")
+    assert told.startswith("openai refused the key (status 401, invalid_api_key)")
     assert "sk-wrong" not in told
-    assert "refused" in told
 
 
 async def test_a_service_without_a_key_says_where_it_is_looked_for(studio: Studio) -> None:
@@ -195,8 +212,25 @@ async def test_a_service_without_a_key_says_where_it_is_looked_for(studio: Studi
     assert told == "openai has no key; set OPENAI_API_KEY, or profile and its key"
 
 
+async def test_a_channel_that_has_spent_its_money_hears_nothing_more_that_day(studio: Studio) -> None:
+    price = 15e-6 * len(TEXT)
+    speaker = studio.service()
+    speaker._usd_per_day = 1.5 * price
+    await speaker.speak(TEXT, HERE)
+    await speaker.speak(TEXT, HERE)
+    assert await refused(speaker, f"{TEXT}!") == "over daily limit: $0.00 of $0.00 are spent (usd_per_day)"
+    await speaker.speak(f"{TEXT}!", replace(HERE, channel="there"))
+    await studio.clock.advance(86_401)
+    await speaker.speak(f"{TEXT}?", HERE)
+    unpriced = studio.speaker(replace(speaker.config, usd_per_mchar=None), KEY)
+    unpriced._usd_per_day = 1.0
+    assert "has no price (usd_per_mchar)" in await refused(unpriced, f"{TEXT}…")
+
+
 async def test_what_a_service_refuses_is_told_with_its_status(studio: Studio) -> None:
-    assert "400" in await refused(studio.service(model="tts-9"))
+    assert await refused(studio.service(model="tts-9")) == "openai refused the request (status 400, invalid_value)"
+    text = "ten chars " * 205
+    assert "413" in await refused(studio.service("deepgram"), text)
 
 
 def html(text: str) -> web.StreamResponse:
@@ -233,7 +267,7 @@ def elsewhere(text: str) -> web.StreamResponse:
 
 LIES = {
     html: "it is text/html, not sound",
-    huge: "16",
+    huge: "over 16777216 bytes",
     truncated: "it was cut off",
     silent: "it is silent",
     endless: "it is not this text",
@@ -243,19 +277,28 @@ LIES = {
 }
 
 
-async def test_what_is_no_voice_message_of_the_text_is_refused_with_the_reason(studio: Studio) -> None:
+async def test_what_is_no_voice_message_of_the_text_is_refused_with_the_reason(walled: Studio) -> None:
     for lie, reason in LIES.items():
-        studio.server.instead = lie
-        assert reason in await refused(studio.service())
-        assert studio.leftovers() == []
-    studio.server.instead = None
-    assert not (await studio.service().speak(TEXT)).cached
+        walled.server.instead = lie
+        assert reason in await refused(walled.service())
+        assert walled.leftovers() == []
+    walled.server.instead = None
+    assert not (await walled.service().speak(TEXT, HERE)).cached
+
+
+async def test_a_sound_that_was_written_before_its_length_was_known_is_taken(studio: Studio) -> None:
+    """As programs write to a pipe, and services to a connection."""
+    whole = hum(length_of(TEXT))
+    sound = whole[:4] + b"\xff\xff\xff\xff" + whole[8:40] + b"\xff\xff\xff\xff" + whole[44:]
+    studio.server.instead = lambda text: web.Response(body=sound, content_type="audio/wav")
+    spoken = await studio.service(format="wav").speak(TEXT, HERE)
+    assert spoken.seconds == pytest.approx(length_of(TEXT), abs=0.2)
 
 
 async def test_a_service_that_cannot_be_reached_is_told_as_such(studio: Studio) -> None:
     config = SpeechConfig(provider="openai", base_url="http://127.0.0.1:1/v1")
     speaker = studio.speaker(config, KEY)
-    assert (await refused(speaker)).startswith("openai cannot speak: ")
+    assert (await refused(speaker)).startswith("openai was not asked: ")
 
 
 async def test_the_doctor_hears_the_voice_and_is_told_the_price(studio: Studio) -> None:

@@ -28,7 +28,9 @@ def read_tools(table: object, profiles: Mapping[str, Profile]) -> MediaTools:
         if name != "media":
             raise ConfigError(unknown("tools", name, ("media",)))
     own = _snake(table.get("media", {}), PATH)
-    kinds = {kind.value: _capability(own.pop(kind.value, {}), kind, profiles) for kind in MediaCapability}
+    kinds: dict[str, Any] = {
+        kind.value: _capability(own.pop(kind.value, {}), kind, profiles) for kind in MediaCapability
+    }
     models = _entries(own.pop("models", []), f"{PATH}.models", profiles)
     speech = build(SpeechConfig, own.pop("speech", {}), f"{PATH}.speech")
     _check_profile(speech.profile, f"{PATH}.speech", profiles)

@@ -40,6 +40,7 @@ def make_speaker(
         sandbox=sandbox,
         clock=clock,
         secret=home.key_file.read_bytes(),
+        usd_per_day=config.tools.media.limits.usd_per_day,
     )
 
 

@@ -28,7 +28,7 @@ from belino.domain.errors import (
     RateLimited,
     Unauthorized,
 )
-from belino.domain.ports import HttpAnswer, ProviderContext
+from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.domain.reading import Material
 from belino.domain.reply import OutgoingFile
 from belino.net.client import DEFAULT_RETRY_AFTER, header, retry_after
@@ -195,6 +195,16 @@ class ApiAnswer:
     body: bytes
 
 
+class ApiContext(Protocol):
+    """The part of a provider's context that calls need."""
+
+    @property
+    def http(self) -> HttpClient: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+
 def bearer(key: str) -> Mapping[str, str]:
     """The header of a key, as most APIs expect it."""
     return {"Authorization": f"Bearer {key}"}
@@ -207,12 +217,13 @@ class ModelApi:
         self,
         name: str,
         config: RemoteConfig,
-        context: ProviderContext,
+        context: ApiContext,
         *,
         own_url: str,
         sign: Callable[[str], Mapping[str, str]] = bearer,
+        task: str = "read this",
     ) -> None:
-        """`sign` makes the headers of a key; at `own_url` a key is required."""
+        """`sign` makes the headers of a key; at `own_url` a key is required; `task` names in errors what it does."""
         self.name = name
         self.base_url = config.base_url.rstrip("/")
         self.is_official = self.base_url == own_url
@@ -220,6 +231,7 @@ class ModelApi:
         self._http = context.http
         self._clock = context.clock
         self._sign = sign
+        self._task = task
 
     def __repr__(self) -> str:
         return f"ModelApi({self.name!r})"
@@ -252,16 +264,17 @@ class ModelApi:
         seconds: float,
         headers: Mapping[str, str] = NO_HEADERS,
         fine: frozenset[int] = frozenset(),
+        most_bytes: int = ANSWER_BYTES,
     ) -> ApiAnswer:
         """One call; `path` may be a whole URL, checked with `is_own`; the statuses in `fine` are no error."""
         url = path if "://" in path else f"{self.base_url}{path}"
         sent = {**self._signed(), "Accept": "application/json", **(body.headers if body else {}), **headers}
-        with self._as_provider_errors(body):
+        with self._as_provider_errors(body, most_bytes):
             chunks = None if body is None else body.chunks()
             async with self._http.request(method, url, headers=sent, body=chunks, timeout=seconds) as answer:
                 if answer.status >= 300 and answer.status not in fine:
                     raise self.refusal(answer.status, answer.headers, await _error_body(answer))
-                return ApiAnswer(headers=answer.headers, body=await answer.read(ANSWER_BYTES))
+                return ApiAnswer(headers=answer.headers, body=await answer.read(most_bytes))
 
     def is_own(self, url: str) -> bool:
         """Whether a URL that the API returned is at its own host."""
@@ -287,7 +300,7 @@ class ModelApi:
 
     def error(self, why: str) -> ProviderError:
         """The error of this API, in a sentence that contains nothing of its answer."""
-        return ProviderError(f"{self.name} cannot read this: {why}")
+        return ProviderError(f"{self.name} cannot {self._task}: {why}")
 
     def check_sizes(self, material: Sequence[Material], most: int) -> None:
         """Refuse files that the API would refuse, before they are sent."""
@@ -303,13 +316,13 @@ class ModelApi:
         return NO_HEADERS
 
     @contextmanager
-    def _as_provider_errors(self, body: RequestBody | None) -> Iterator[None]:
+    def _as_provider_errors(self, body: RequestBody | None, most_bytes: int) -> Iterator[None]:
         try:
             yield
         except (RateLimited, Unauthorized):
             raise
         except MediaTooLarge:
-            raise self.error(f"its answer is over {ANSWER_BYTES} bytes") from None
+            raise self.error(f"its answer is over {most_bytes} bytes") from None
         except (AdapterError, MediaError) as error:
             trouble = body.trouble if body is not None else None
             raise ProviderError(f"{self.name} gave no answer: {trouble or error}") from None

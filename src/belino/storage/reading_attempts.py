@@ -36,6 +36,13 @@ def insert_attempts(tx: Tx, records: Sequence[AttemptRecord], now: datetime) -> 
     tx.execute("DELETE FROM reading_costs WHERE at < ?", (to_micros(now - KEPT),))
 
 
+def insert_cost(tx: Tx, channel: ConversationKey, usd: float, now: datetime) -> None:
+    """Count what was spent in a channel on something else than a reading."""
+    cost = (tx.memo(RowIds).channel(tx, channel).id, to_micros(now), float(usd))
+    tx.execute("INSERT INTO reading_costs (channel, at, seconds, pages, usd) VALUES (?, ?, 0.0, 0, ?)", cost)
+    tx.execute("DELETE FROM reading_costs WHERE at < ?", (to_micros(now - KEPT),))
+
+
 def find_attempts(
     tx: Tx, *, channel: ConversationKey | None, ref: str | None, before: int | None, limit: int
 ) -> tuple[tuple[int, AttemptRecord], ...]:

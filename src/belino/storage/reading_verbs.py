@@ -113,6 +113,11 @@ class ReadingVerbs(BlobVerbs):
         """Record a stored blob as the voice message under this key; it is deleted when nothing else uses it."""
         await self._database.write(lambda tx: speeches.keep_speech(tx, key, blob.sha256))
 
+    async def note_speech_cost(self, channel: ConversationKey, usd: float) -> None:
+        """Count the price of speech toward the channel's daily limit."""
+        now = self._clock.now()
+        await self._database.write(lambda tx: reading_attempts.insert_cost(tx, channel, usd, now))
+
     async def keep_print(self, sha256: str, bits: bytes) -> bool:
         """Store the image print of a picture; False, and nothing is stored, if no ref names the bytes any more."""
         return await self._database.write(lambda tx: readings.keep_print(tx, sha256, bits))

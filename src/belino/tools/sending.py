@@ -21,6 +21,7 @@ from belino.domain.errors import (
 )
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import Block, MediaKind, TextBlock, kind_of
+from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock, HttpClient
 from belino.domain.reply import Offer
 from belino.domain.safe_text import clean_mime, clean_name
@@ -121,7 +122,7 @@ async def send_media(context: ToolContext, outlet: Outlet, given: Mapping[str, o
     caption = arguments.words("caption", most=CAPTION_CHARS) if given.get("caption") else ""
     wanted = arguments.choice("as", [*SendAs], "")
     if named == ["text"] and outlet.speaker is not None:
-        offer, told = await _spoken(outlet.speaker, arguments, wanted)
+        offer, told = await _spoken(outlet.speaker, arguments, wanted, context.conversation)
     else:
         offer, told = await _offered(context, outlet, arguments, named[0]), ""
     offer = replace(offer, caption=caption, wanted=SendAs(wanted) if wanted else offer.wanted)
@@ -132,7 +133,9 @@ async def send_media(context: ToolContext, outlet: Outlet, given: Mapping[str, o
     return (TextBlock(text=f"{_about(offer)} {when} {_plan(decision)}.{told}"),)
 
 
-async def _spoken(speaker: Speaker, arguments: Arguments, wanted: str) -> tuple[Offer, str]:
+async def _spoken(
+    speaker: Speaker, arguments: Arguments, wanted: str, conversation: ConversationKey
+) -> tuple[Offer, str]:
     """A voice message of a text, and what it took."""
     if wanted not in ("", SendAs.VOICE):
         raise ToolError("text can only be sent as=voice; write your answer for anything else")
@@ -142,7 +145,7 @@ async def _spoken(speaker: Speaker, arguments: Arguments, wanted: str) -> tuple[
     if not said.text:
         raise ToolError("there is nothing in this text that can be spoken; give plain words")
     try:
-        spoken = await speaker.speak(said.text)
+        spoken = await speaker.speak(said.text, conversation)
     except ProviderError as error:
         raise ToolError(f"the text could not be spoken: {error}; answer in writing") from error
     cut = f" Only the beginning is spoken: at most {config.max_chars} characters are." if said.cut else ""

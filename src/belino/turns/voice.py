@@ -37,7 +37,7 @@ class AnswerVoice:
             await note(self._step(NOT_SPOKEN, "there are no words in it to speak"))
             return tuple(handed)
         try:
-            spoken = await self._speaker.speak(said.text)
+            spoken = await self._speaker.speak(said.text, claimed.conversation)
         except ProviderError as error:
             await note(self._step(NOT_SPOKEN, str(error)))
             return tuple(handed)

@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
@@ -23,15 +24,17 @@ from belino.domain.errors import (
 )
 from belino.domain.limits import SendAs
 from belino.domain.media import Blob, OpenBlob, open_files
+from belino.domain.message import ConversationKey
 from belino.domain.outcome import Finding
 from belino.domain.ports import Clock, HttpClient
+from belino.domain.reading import Spent
 from belino.domain.reply import Offer
 from belino.domain.units import format_duration
 from belino.media.audio import VOICE_CODEC, VOICE_MIME, Sounds
 from belino.net.guard import parse_url
 from belino.net.redact import Secret
 from belino.understanding.speech import SERVICES, SpeechConfig
-from belino.understanding.speech_api import SpeechService, base_url, model_of
+from belino.understanding.speech_api import SpeechApi, base_url, model_of
 from belino.understanding.speech_command import speak_by_command
 
 if TYPE_CHECKING:
@@ -104,6 +107,10 @@ class KeepsSpeech(Protocol):
 
     async def keep_speech(self, key: str, blob: Blob) -> None: ...
 
+    async def spent_on_readings(self, channel: ConversationKey, since: datetime) -> Spent: ...
+
+    async def note_speech_cost(self, channel: ConversationKey, usd: float) -> None: ...
+
 
 class Speaker:
     """Speaks with the configured voice; whatever a service or program returns is decoded and encoded anew."""
@@ -118,18 +125,20 @@ class Speaker:
         sandbox: "Runs",
         clock: Clock,
         secret: bytes,
+        usd_per_day: float | None = None,
     ) -> None:
         """`keys` are used in order, the next one when one is refused; `secret` hides the texts in the cache's keys.
 
-        A program needs no `http`.
+        A program needs no `http`. `usd_per_day` limits what a channel spends on readings and speech.
         """
         self.config = config
         self._keys: Sequence[Secret | None] = keys or (None,)
-        self._http = http
+        self._context = None if http is None else _Context(http=http, clock=clock)
         self._store = store
         self._sandbox = sandbox
         self._clock = clock
         self._secret = hmac.digest(secret, b"belino speech", "sha256")
+        self._usd_per_day = usd_per_day
         self._room = asyncio.Semaphore(AT_ONCE)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -144,8 +153,8 @@ class Speaker:
         """Where texts are sent to; empty if nothing leaves this machine."""
         return parse_url(base_url(self.config)).host if self.config.provider else ""
 
-    async def speak(self, text: str) -> Spoken:
-        """The voice message of a text, from the cache or made now. ProviderError, with the reason, if that fails."""
+    async def speak(self, text: str, channel: ConversationKey) -> Spoken:
+        """The voice message of a text for a channel, from the cache or made now. ProviderError says why that fails."""
         key = self._key(text)
         lock = self._locks.setdefault(key, asyncio.Lock())
         begun = self._clock.monotonic()
@@ -153,7 +162,8 @@ class Speaker:
             found = await self._store.speech(key)
             if found is not None:
                 return self._spoken(found, text, await self._seconds(found), cached=True)
-            async with self._room, self._recorded(text) as made:
+            await self._check_limit(text, channel)
+            async with self._room, self._recorded(text, channel) as made:
                 blob = await self._store.keep(_pieces(made.path), mime=VOICE_MIME, limit=VOICE_BYTES)
             await self._store.keep_speech(key, blob)
         took = round((self._clock.monotonic() - begun) * 1000)
@@ -177,6 +187,17 @@ class Speaker:
         voice = (text, config.name, config.command, config.args, self.model, config.voice, config.language)
         where = (config.base_url, config.format)
         return hmac.digest(self._secret, json.dumps((voice, where)).encode(), "sha256").hex()
+
+    async def _check_limit(self, text: str, channel: ConversationKey) -> None:
+        """ProviderError if the channel may not spend so much today."""
+        usd, limit = self._usd(text), self._usd_per_day
+        if limit is None or usd == 0:
+            return
+        if usd is None:
+            raise ProviderError(f"{self.config.name} has no price (usd_per_mchar), and usd_per_day limits the costs")
+        spent = await self._store.spent_on_readings(channel.whole_channel, self._clock.now() - timedelta(days=1))
+        if spent.usd + usd > limit:
+            raise ProviderError(f"over daily limit: ${spent.usd:.2f} of ${limit:.2f} are spent (usd_per_day)")
 
     def _usd(self, text: str) -> float | None:
         return self.config.price(len(text))
@@ -209,17 +230,21 @@ class Speaker:
             raise ProviderError(f"{name} did not speak within {limit:g} s (timeout_seconds)") from None
         except MediaError as error:
             raise ProviderError(f"what {name} returned is no voice message: {error}") from error
-        except (AdapterError, StoreError) as error:
-            raise ProviderError(f"{name} cannot speak: {error}") from error
+        except AdapterError as error:
+            raise ProviderError(str(error)) from error
+        except StoreError as error:
+            raise ProviderError(f"the voice message cannot be kept: {error}") from error
 
     @asynccontextmanager
-    async def _recorded(self, text: str) -> AsyncIterator["_Recorded"]:
-        """The voice message of a text, checked, in a file that exists as long as the context."""
+    async def _recorded(self, text: str, channel: ConversationKey | None = None) -> AsyncIterator["_Recorded"]:
+        """The voice message of a text, checked, in a file that exists as long as the context; the channel pays it."""
         scratch = self._store.scratch
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         source = scratch / f"speech-{os.urandom(8).hex()}"
         try:
             await asyncio.to_thread(source.write_bytes, await self._said(text))
+            if channel is not None and (usd := self._usd(text)):
+                await self._store.note_speech_cost(channel.whole_channel, usd)
             blob = Blob(sha256=_SOURCE, mime=await asyncio.to_thread(_type_of, source), size=source.stat().st_size)
             raw = Sounds(self._sandbox, scratch, open_files({_SOURCE: source}))
             async with raw.voice(blob, max_bytes=VOICE_BYTES) as path:
@@ -237,10 +262,9 @@ class Speaker:
             raise ProviderError(f"{config.name} has no key; set {known.variable}, or profile and its key")
         refused: AdapterError | None = None
         for key in self._keys:
-            assert self._http is not None
-            service = SpeechService(config, key, http=self._http, clock=self._clock)
+            assert self._context is not None
             try:
-                return await service.speak(text, most_bytes=RAW_BYTES)
+                return await SpeechApi(config, key, self._context).speak(text, most_bytes=RAW_BYTES)
             except (Unauthorized, RateLimited) as error:
                 refused = error
         raise refused or ProviderError(f"{config.name} has no key")
@@ -258,6 +282,14 @@ class Speaker:
         if not any(await made.waveform(blob, points=POINTS)):
             raise MediaRefused("it is silent")
         return seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Context:
+    """What calls of a service need."""
+
+    http: HttpClient
+    clock: Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

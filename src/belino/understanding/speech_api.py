@@ -1,38 +1,23 @@
 """Speech API: remote services that speak text, by OpenAI's interface or Deepgram's."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from belino.domain.errors import ProviderError
-from belino.domain.ports import Clock, HttpAnswer, HttpClient
-from belino.net.client import error_for
+from belino.net.model_api import ApiContext, JsonBody, ModelApi, RemoteConfig, bearer
 from belino.net.redact import Secret
 from belino.understanding.speech import SERVICES, SpeechConfig
 
 DEEPGRAM = "deepgram"
 ANY_VOICE = "alloy"
 """The voice of a server with OpenAI's interface, which demands one."""
-ERROR_BYTES = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeechRequest:
-    """One call of a service."""
-
-    path: str
-    json: Mapping[str, object]
-    scheme: str = "Bearer"
-    """The word before the key."""
-
-
-def request_for(config: SpeechConfig, text: str) -> SpeechRequest:
-    """The call that speaks a text."""
+def request_for(config: SpeechConfig, text: str) -> tuple[str, Mapping[str, object]]:
+    """The path and the JSON body of the call that speaks a text."""
     if config.provider == DEEPGRAM:
-        asked = urlencode({"model": model_of(config), "encoding": "mp3"})
-        return SpeechRequest(path=f"/speak?{asked}", json={"text": text}, scheme="Token")
+        return f"/speak?{urlencode({'model': model_of(config), 'encoding': 'mp3'})}", {"text": text}
     wish = {"model": model_of(config), "voice": _voice(config), "input": text, "response_format": config.format}
-    return SpeechRequest(path="/audio/speech", json=wish)
+    return "/audio/speech", wish
 
 
 def base_url(config: SpeechConfig) -> str:
@@ -52,28 +37,34 @@ def _voice(config: SpeechConfig) -> str:
     return config.voice or (service.voice if service else ANY_VOICE)
 
 
-class SpeechService:
+class SpeechApi:
     """A service with one key."""
 
-    def __init__(self, config: SpeechConfig, key: Secret | None, *, http: HttpClient, clock: Clock) -> None:
+    def __init__(self, config: SpeechConfig, key: Secret | None, context: ApiContext) -> None:
         self._config = config
-        self._key = key
-        self._http = http
-        self._clock = clock
+        known = SERVICES.get(config.name)
+        self._api = ModelApi(
+            config.name,
+            RemoteConfig(base_url=base_url(config), key=key),
+            context,
+            own_url=known.base_url if known is not None else "",
+            sign=_token if config.provider == DEEPGRAM else bearer,
+            task="speak",
+        )
 
     async def speak(self, text: str, *, most_bytes: int) -> bytes:
-        """The sound of a text. ProviderError, RateLimited or Unauthorized if the service refuses."""
-        request, seconds = request_for(self._config, text), self._config.timeout_seconds
-        headers = {"Authorization": f"{request.scheme} {self._key.reveal()}"} if self._key is not None else {}
-        url = base_url(self._config).rstrip("/") + request.path
-        async with self._http.request("POST", url, headers=headers, json=request.json, timeout=seconds) as answer:
-            if answer.status >= 300:
-                raise await self._refusal(answer)
-            return await answer.read(most_bytes)
+        """The sound of a text, of whatever type. ProviderError, RateLimited or Unauthorized if the service refuses."""
+        path, wish = request_for(self._config, text)
+        answer = await self._api.call(
+            "POST",
+            path,
+            JsonBody(wish),
+            seconds=self._config.timeout_seconds,
+            headers={"Accept": "audio/*"},
+            most_bytes=most_bytes,
+        )
+        return answer.body
 
-    async def _refusal(self, answer: HttpAnswer) -> Exception:
-        await answer.read(ERROR_BYTES)
-        found = error_for(answer.status, answer.headers, now=self._clock.now())
-        if found is not None and type(found).__name__ in ("RateLimited", "Unauthorized"):
-            return found
-        return ProviderError(f"{self._config.name} answered with status {answer.status}")
+
+def _token(key: str) -> Mapping[str, str]:
+    return {"Authorization": f"Token {key}"}
