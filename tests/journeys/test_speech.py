@@ -53,6 +53,17 @@ async def test_on_telegram_a_voice_note_comes_back_with_the_text_after_it(
         assert "spoken: they said it in a voice message" in agent.told()
 
 
+async def test_who_accepts_no_voice_messages_still_gets_the_text(tmp_path: Path) -> None:
+    async with TelegramServer() as server:
+        group = BusyGroup(server, tmp_path / "home")
+        server.no_voice.add(group.ann["id"])
+        speaking(group, hummed(tmp_path))
+        async with group.gateway(ScriptedAgent(ANSWER)):
+            server.say(group.ann, group.ann, voice=NOTE)
+            await until(lambda: ANSWER in group.answers())
+        assert not [message for message in server.sent if "voice" in message]
+
+
 async def test_on_discord_the_voice_message_has_its_waveform_and_stands_alone(tmp_path: Path) -> None:
     async with DiscordServer() as discord:
         club = BusyServer(discord, tmp_path / "home")

@@ -54,6 +54,8 @@ def test_a_program_costs_nothing_and_a_service_what_is_configured() -> None:
             "tools.media.speech.voices is not a key belino knows; did you mean voice?",
         ),
         ('provider = "openai"\nprofile = "none"', "tools.media.speech.profile names 'none', which is not there"),
+        ('command = "bin/piper"', "command must be a name on PATH or an absolute path"),
+        ('command = "x"\nargs = ["{{Voice}}"]', "args holds {{Voice}}, and voice is not set"),
         ('command = "x"\ntimeout_seconds = 0.01', "tools.media.speech.timeout_seconds must be from 0.1 to 600"),
     ],
 )

@@ -97,10 +97,17 @@ class SpeechConfig:
         if self.args and self.command is None:
             raise ConfigError("args belong to command, which is not set")
         self._check_service()
-        unknown = {name for word in self.args for name in TEMPLATE.findall(word)} - set(TEMPLATES)
-        if unknown:
-            known = ", ".join(f"{{{{{name}}}}}" for name in TEMPLATES)
-            raise ConfigError(f"args holds {{{{{min(unknown)}}}}}, which is not known; the known ones are {known}")
+        self._check_command()
+
+    def _check_command(self) -> None:
+        if self.command is not None and "/" in self.command and not self.command.startswith("/"):
+            raise ConfigError("command must be a name on PATH or an absolute path")
+        for name in (name for word in self.args for name in TEMPLATE.findall(word)):
+            if name not in TEMPLATES:
+                known = ", ".join(f"{{{{{each}}}}}" for each in TEMPLATES)
+                raise ConfigError(f"args holds {{{{{name}}}}}, which is not known; the known ones are {known}")
+            if name in ("Voice", "Model", "Language") and getattr(self, name.lower()) is None:
+                raise ConfigError(f"args holds {{{{{name}}}}}, and {name.lower()} is not set")
 
     def _check_service(self) -> None:
         if self.base_url is not None:
