@@ -181,3 +181,16 @@ def test_the_system_prompt_is_short_by_our_estimate_and_by_o200k_and_always_the_
 )
 def test_the_system_prompt_covers(point: str, words: str) -> None:
     assert words in system_prompt(), point
+
+
+def test_the_agent_is_told_that_a_question_was_spoken() -> None:
+    voice = replace(PHOTO, kind=MediaKind.VOICE, mime="audio/ogg", file_name=None, duration=12.0)
+    spoken = "spoken: they said it in a voice message"
+    assert spoken in told(replace(MESSAGE, text="", media=(voice,))).splitlines()
+    for written in (
+        replace(MESSAGE, text="look", media=(voice,)),
+        replace(MESSAGE, text="look", media=(replace(voice, caption="look"),)),
+        replace(MESSAGE, text="", media=(voice, PHOTO)),
+        replace(MESSAGE, text="", media=()),
+    ):
+        assert spoken not in told(written)
