@@ -9,12 +9,12 @@ import pytest
 from belino.config import Config
 from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs
 from belino.domain.media import MediaKind
-from belino.domain.message import Deletion, Message
+from belino.domain.message import ConversationKey, Deletion, Message
 from belino.domain.outcome import Stage, Step
 from belino.domain.reply import Parcel
 from belino.gateway.gateway import Gateway
 from belino.testing import ScriptedAgent, ToolCall
-from belino.understanding.speaker import FILE_NAME
+from belino.understanding.speaker import FILE_NAME, Spoken
 from belino.understanding.speech import SpeechConfig
 from gateway.house import ANN, House, Wire
 from journeys.busy_place import text_of
@@ -128,6 +128,22 @@ async def test_a_voice_that_fails_costs_the_answer_nothing_and_says_why(house: S
     assert (failed.outcome, failed.subject) == ("not spoken", "voice.ogg")
     assert failed.reason == "no-such-voice is not installed; install it, or write its whole path"
     assert wordless.reason == "there are no words in it to speak"
+
+
+async def test_a_fault_of_our_own_in_speaking_costs_the_answer_nothing(house: SpeakingHouse) -> None:
+    async def broken(text: str, channel: ConversationKey) -> Spoken:
+        raise RuntimeError("a secret")
+
+    house.speech = SpeechConfig(command="any", auto="always")
+    house.agent = ScriptedAgent(ANSWER)
+    async with house.at_work() as gateway:
+        assert gateway.speaker is not None
+        gateway.speaker.speak = broken  # type: ignore[method-assign]
+        question = house.say("when?")
+        await house.ask(gateway, question)
+        (failed,) = await house.steps(gateway, question)
+    assert shapes(house.wire) == [ANSWER]
+    assert (failed.outcome, failed.reason) == ("not spoken", "RuntimeError")
 
 
 async def test_an_agent_speaks_when_it_likes_knows_the_price_and_is_not_heard_twice(

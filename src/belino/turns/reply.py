@@ -30,8 +30,8 @@ from belino.media.daily_limit import DailyLimits
 from belino.storage.home import Home
 from belino.storage.store import Store
 from belino.tools.sending import Outlet
-from belino.turns.voice import AnswerVoice
-from belino.understanding.speaker import Speaker
+from belino.turns.voice import NOT_SPOKEN, AnswerVoice
+from belino.understanding.speaker import FILE_NAME, Speaker
 
 log = logging.getLogger(__name__)
 
@@ -116,8 +116,7 @@ class Replies:
     async def parcels(self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note) -> tuple[Parcel, ...]:
         """An answer as parcels, with all its files. Call `done` once they are committed or given up."""
         where, limits = claimed.conversation, self._limits(claimed.conversation)
-        if self._voice is not None:
-            handed = await self._voice.add(claimed, text, handed, note)
+        handed = await self._spoken(claimed, text, handed, note)
         try:
             reply, decisions, waiting = await self._decided(where, text, handed, turn=claimed.id)
         except Exception as error:  # noqa: BLE001 - the text is sent even if a file fails
@@ -134,6 +133,17 @@ class Replies:
             await note(self._step("left in pending", f"{waiting} files: still being written, or too many at once"))
         reply = replace(reply, reply_to=claimed.reply_to)
         return plan(reply, decisions, limits, turn=claimed.id, trace=claimed.trace, retries=claimed.retries)
+
+    async def _spoken(self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note) -> Sequence[Offer]:
+        """The files of an answer, with its voice message if it gets one."""
+        if self._voice is None:
+            return handed
+        try:
+            return await self._voice.add(claimed, text, handed, note)
+        except Exception as error:  # noqa: BLE001 - the text is sent even if speaking fails
+            log.warning("the answer of turn %d could not be spoken: %s", claimed.id, place_of(error))
+            await note(self._step(NOT_SPOKEN, reason_of(error), FILE_NAME))
+            return handed
 
     def done(self, turn: int) -> None:
         """Release the turn's pending files: its parcels are committed, or it was requeued."""

@@ -184,9 +184,9 @@ class Speaker:
 
     def _key(self, text: str) -> str:
         config = self.config
-        voice = (text, config.name, config.command, config.args, self.model, config.voice, config.language)
-        where = (config.base_url, config.format)
-        return hmac.digest(self._secret, json.dumps((voice, where)).encode(), "sha256").hex()
+        voice = (config.name, self.model, config.model, config.voice, config.language, config.command, config.args)
+        named = json.dumps((text, voice, config.base_url, config.format))
+        return hmac.digest(self._secret, named.encode(), "sha256").hex()
 
     async def _check_limit(self, text: str, channel: ConversationKey) -> None:
         """ProviderError if the channel may not spend so much today."""
@@ -234,6 +234,8 @@ class Speaker:
             raise ProviderError(str(error)) from error
         except StoreError as error:
             raise ProviderError(f"the voice message cannot be kept: {error}") from error
+        except OSError as error:
+            raise ProviderError(f"the voice message cannot be written: {error.strerror}") from error
 
     @asynccontextmanager
     async def _recorded(self, text: str, channel: ConversationKey | None = None) -> AsyncIterator["_Recorded"]:
