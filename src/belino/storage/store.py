@@ -25,6 +25,7 @@ from belino.storage.inbox import InboxVerbs
 from belino.storage.library_verbs import LibraryVerbs
 from belino.storage.outbox import OutboxVerbs
 from belino.storage.search_rows import SearchIndex
+from belino.storage.speeches import SpeechVerbs
 from belino.storage.sqlite_opening import open_sqlite
 from belino.storage.transcripts import TranscriptVerbs
 
@@ -58,7 +59,7 @@ def repair_store(place: Home | str, *, now: datetime) -> "Repaired":
     return repair(place if isinstance(place, Home) else _home_of(place), now=now)
 
 
-class Store(InboxVerbs, OutboxVerbs, LibraryVerbs, TranscriptVerbs, AccessVerbs):
+class Store(InboxVerbs, OutboxVerbs, LibraryVerbs, TranscriptVerbs, SpeechVerbs, AccessVerbs):
     """Everything belino stores."""
 
     def __init__(self, database: Database, blobs: Blobs, clock: Clock, keys: Keys) -> None:

@@ -12,7 +12,7 @@ from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.reading import Attempt, AttemptRecord, Material, Read, ReadingForm, ReadingOutcome
-from belino.media.rendition_cache import RenditionCache
+from belino.media.render import RenditionCache
 from belino.storage.transcripts import TranscriptVerbs
 from belino.understanding.calls import REASON_CHARS, Calls, sent_to
 from belino.understanding.material import Materials
