@@ -66,6 +66,11 @@ def clean_name(name: str, *, limit: int = NAME_CHARS) -> str:
     return line if len(line) <= limit else f"{line[: limit - 13]}…{line[-12:]}"
 
 
+def fold(text: str) -> str:
+    """The text in plain lower-case letters without marks, for comparing it with our own words."""
+    return _folded(text)[0]
+
+
 def clean_mime(mime: str) -> str:
     """The type without its parameters; empty if it is not a MIME type."""
     plain = mime[:256].partition(";")[0].strip().lower()
