@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+from belino.domain.media import DocumentText
 from belino.domain.message import ConversationKey
 
 
@@ -181,6 +182,16 @@ class TranscriptWindow:
     """With times from the beginning of the sound; some lie outside the stretch, where neighbours hear them, too."""
     language: str | None = None
     uncertain: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredText:
+    """What one reader found in some bytes, or in a part of them."""
+
+    reader: str
+    """The reader's key: form, provider, model and the stretch that it read."""
+    text: DocumentText
+    window: TranscriptWindow | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
