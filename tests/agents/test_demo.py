@@ -10,9 +10,11 @@ from PIL import Image
 
 from belino.agents.demo import Agent, Config, draw_chart
 from belino.context.prompt import message_blocks, system_prompt
+from belino.context.readings import MediaText
 from belino.domain.errors import MediaExpired, ToolError
 from belino.domain.media import Block, TextBlock
 from belino.domain.ports import Agent as AgentPort
+from belino.domain.reading import Reading
 from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, Toolbox, ToolNote, Turn, Usage
 from belino.media.image.header import image_size
 from belino.media.render import make_renderer
@@ -283,3 +285,23 @@ async def test_asked_for_frames_it_says_how_many_pictures_a_model_would_see(town
     await town.say("", File(content=video(frames=20), mime="video/mp4"))
     assert "0:01" in final(await answer(town, "frames of the video")).split("with 6 pictures:")[1]
     assert "I know of no media here that is called “nothing.mp4”" in final(await answer(town, "frames of nothing.mp4"))
+
+
+async def test_it_shows_what_was_read_from_a_voice_message_and_takes_it_for_the_users_words(town: Town) -> None:
+    number, _ = await town.say("", File(content=b"RIFF", name="note.wav", mime="audio/wav"))
+    (message,) = await town.store.messages(HERE, [number])
+    said = Reading(kind="audio.transcription", text="what can you see?", provider="p", model="m")
+    read = {number: MediaText(media=message.media, readings=(said,))}
+    turn = Turn(
+        conversation=HERE,
+        number=1,
+        system=system_prompt(),
+        blocks=message_blocks([message], (), fence=FENCE, read=read),
+        toolbox=town.toolbox(),
+        memory=Forgetful(),
+        folder=town.folder,
+        deadline=town.clock.now() + timedelta(minutes=1),
+    )
+    told = final([part async for part in Agent(Config()).run_turn(turn)])
+    assert "Before I started, belino read this from it:\n```\n[Audio]\nTranscript:\nwhat can you see?\n```" in told
+    assert "You sent me 4 words and 1 attachment" in told and "What I see in this channel:" in told

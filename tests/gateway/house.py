@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
-from belino.config import AccessConfig, AdapterConfig, AgentConfig, ChannelAccess, Config, SessionsConfig
+from belino.config import AccessConfig, AdapterConfig, AgentConfig, ChannelAccess, Config, SessionsConfig, ToolsConfig
 from belino.context.budget import ContextConfig
 from belino.domain.errors import StoreError
 from belino.domain.limits import Limits, Once
@@ -25,6 +25,7 @@ from belino.storage.backup_config import BackupConfig
 from belino.storage.home import Home
 from belino.testing import FakeClock, FakeContext, MemoryAdapter, ScriptedAgent
 from belino.testing.memory import Config as MemoryConfig
+from belino.understanding.read import Understanding
 
 ANN, BOB, EVE = (Author(id=name, name=name.title()) for name in ("ann", "bob", "eve"))
 ACCESS = AccessConfig(
@@ -98,6 +99,8 @@ class House:
         self.sessions = SessionsConfig()
         self.context = ContextConfig()
         self.backup = BackupConfig()
+        self.tools = ToolsConfig()
+        self.understanding: Understanding | None = None
         self.access = ACCESS
         self.accounts: tuple[str, ...] = ("default",)
         self.wires: dict[str, Wire] = {}
@@ -117,6 +120,7 @@ class House:
             sessions=self.sessions,
             context=self.context,
             backup=self.backup,
+            tools=self.tools,
             adapters=adapters,
         )
 
@@ -140,6 +144,7 @@ class House:
             clock=self.clock,
             agent=self.agent,
             make_adapter=self.make_adapter,
+            understanding=self.understanding,
             rng=Random(1),
         )
 

@@ -47,7 +47,12 @@ _TIME = re.compile(
 )
 _CONTEXT = re.compile(r"<<<(?!message |media )(\w+) ([0-9a-f]+)\n(.*?)\n\2 \1>>>", re.DOTALL)
 _MARKER = re.compile(r"<<<message ([0-9a-f]+)\n(.*?)\n\1 message>>>", re.DOTALL)
-_TEXT = re.compile(r"^text:\n(.*)\Z", re.DOTALL | re.MULTILINE)
+_TEXT = re.compile(
+    r"^(?:User )?text:\n(.*?)(?=\n(?:Transcript|Description|Text)[^\n]*:\n|\nread from media:\n|\Z)", re.S | re.M
+)
+_READ = re.compile(r"^read from media:\n(.*)\Z", re.DOTALL | re.MULTILINE)
+_SPOKEN = re.compile(r"^\[Audio\]\nTranscript[^\n]*:\n(.*?)(?=\nnot read: |\Z)", re.DOTALL | re.MULTILINE)
+_USER_TEXT = re.compile(r"^User text:\n.*?\n(?=(?:Transcript|Description|Text)[^\n]*:\n)", re.DOTALL | re.MULTILINE)
 _READABLE = re.compile(r"text/|application/(?:json|xml|x-yaml|toml|octet-stream)\Z|.*\+(?:json|xml)\Z")
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
@@ -82,7 +87,7 @@ class Agent:
         words, items = _words(given), _items(given)
         told = tuple(found.group(3) for found in _CONTEXT.finditer(given))
         said: list[str] = []
-        async for part in _sections(turn, words, items, told):
+        async for part in _sections(turn, words, items, told, _read(given)):
             if isinstance(part, str):
                 piece = part if not said else f"\n\n{part}"
                 said.append(piece)
@@ -96,10 +101,12 @@ class Agent:
 
 
 async def _sections(
-    turn: Turn, words: str, items: list[DemoItem], told: tuple[str, ...]
+    turn: Turn, words: str, items: list[DemoItem], told: tuple[str, ...], read: str
 ) -> AsyncIterator[str | ToolNote | Accepted]:
     """The paragraphs of the answer, with a note before each tool call."""
     yield _greeting(words, items)
+    if read:
+        yield f"Before I started, belino read this from it:\n{_quoted(read)}"
     for item in items[:LOOKS_AT_MOST]:
         yield ToolNote(tool="fetch_media", text=f"{_verb(item)} {item.name}")
         yield await _look(turn, item)
@@ -249,9 +256,15 @@ async def _list(turn: Turn) -> str:
 
 
 def _words(given: str) -> str:
-    """The user's text, from the fenced message."""
-    texts = (_TEXT.search(content) for content in _messages(given))
+    """The user's text, from the fenced message; without any, what they said."""
+    texts = (_TEXT.search(content) or _SPOKEN.search(content) for content in _messages(given))
     return "\n".join(text.group(1) for text in texts if text)
+
+
+def _read(given: str) -> str:
+    """What was read from the message's media, as the agent was given it."""
+    found = (_READ.search(content) for content in _messages(given))
+    return "\n".join(_USER_TEXT.sub("", read.group(1)) for read in found if read)
 
 
 def _messages(given: str) -> list[str]:

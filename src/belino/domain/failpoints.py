@@ -40,7 +40,7 @@ FAILPOINTS = frozenset({
     "tidy.blob.after", "tidy.row.after",
     "tool.call.after", "tool.call.before",
     "turn.agent.final", "turn.agent.part", "turn.begin", "turn.claim.after", "turn.claim.before", "turn.finish.after",
-    "turn.finish.before", "turn.prompt.built", "turn.session.loaded",
+    "turn.finish.before", "turn.media.read", "turn.prompt.built", "turn.session.loaded",
     "upload.append.after", "upload.append.before", "upload.complete.after", "upload.complete.before",
     "upload.start.after",
 })  # fmt: skip

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from belino.config import AccessConfig
+from belino.domain.media import MediaKind
 from belino.domain.message import (
     Arrival,
     Author,
@@ -73,6 +74,18 @@ def still_may(
         conversation=conversation, id="", author=author, sent=EPOCH, text="", chat_type=asker.chat_type, addressed=True
     )
     return decide(asked, access, trusts_senders=trusts_senders, paired=paired)
+
+
+def to_hear(arrival: Arrival, access: AccessConfig, verdict: Verdict) -> bool:
+    """Whether only its sound can tell if a message addresses the agent: of a sender who may then command it."""
+    if not isinstance(arrival, Message) or arrival.author.is_bot or arrival.author.is_agent:
+        return False
+    if verdict.standing is not Standing.OBSERVED or arrival.chat_type is ChatType.DIRECT or arrival.album is not None:
+        return False
+    is_silent = not arrival.text.strip() and not any((ref.caption or "").strip() for ref in arrival.media)
+    is_voice = any(ref.kind in (MediaKind.VOICE, MediaKind.AUDIO) for ref in arrival.media)
+    addressed = decide(replace(arrival, addressed=True), access)
+    return is_silent and is_voice and addressed.standing is Standing.MAY_COMMAND
 
 
 def may_pair(arrival: Arrival, access: AccessConfig) -> bool:

@@ -10,9 +10,18 @@ from typing import Literal
 from belino.delivery.send import ParcelNews
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import TurnState
+from belino.domain.reading import MediaCapability, ReadingForm
 from belino.domain.stored import StoredMessage
+from belino.understanding.request import ReadingNews
 
 QUEUE = 1_000
+USUAL_FORMS = {
+    MediaCapability.IMAGE: ReadingForm.DESCRIPTION,
+    MediaCapability.AUDIO: ReadingForm.TRANSCRIPT,
+    MediaCapability.VIDEO: ReadingForm.DESCRIPTION,
+    MediaCapability.DOCUMENT: ReadingForm.TEXT,
+}
+"""The form in which media is read at a turn."""
 
 
 class NoticeKind(StrEnum):
@@ -24,6 +33,8 @@ class NoticeKind(StrEnum):
     """Messages of a conversation have changed; no subscriber follows it, so none of them was read from the store."""
     TURN = "turn"
     PARCEL = "parcel"
+    READING = "reading"
+    """Media is being read as text, or was."""
     LOST = "lost"
     """Notices were dropped: the subscriber must catch up from history."""
 
@@ -42,12 +53,22 @@ class TurnNotice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingNotice:
+    """Media of a message is being read, or was."""
+
+    message_id: str
+    attachment_index: int
+    form: ReadingForm
+    news: ReadingNews
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
     """One event."""
 
     kind: NoticeKind
     conversation: ConversationKey | None = None
-    payload: StoredMessage | TurnNotice | ParcelNews | None = None
+    payload: StoredMessage | TurnNotice | ParcelNews | ReadingNotice | None = None
 
 
 Follows = Callable[[ConversationKey | None], bool]
@@ -104,6 +125,17 @@ class EventBus:
     def parcel(self, news: ParcelNews) -> None:
         """Publish a parcel's progress."""
         self.publish(Notice(kind=NoticeKind.PARCEL, conversation=news.conversation, payload=news))
+
+    def reading(self, conversation: ConversationKey, message_id: str, index: int, news: ReadingNews) -> None:
+        """Publish the progress of a reading at a turn."""
+        self.read(conversation, message_id, index, USUAL_FORMS[news.capability], news)
+
+    def read(
+        self, conversation: ConversationKey, message_id: str, index: int, form: ReadingForm, news: ReadingNews
+    ) -> None:
+        """Publish the progress of a reading in a form that a person asked for."""
+        notice = ReadingNotice(message_id=message_id, attachment_index=index, form=form, news=news)
+        self.publish(Notice(kind=NoticeKind.READING, conversation=conversation, payload=notice))
 
     def lost(self) -> None:
         """Tell every subscriber to catch up from history, because an event could not be read."""

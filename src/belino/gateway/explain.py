@@ -7,9 +7,12 @@ from datetime import datetime
 from belino.domain.errors import BelinoError, NoSuchMessage
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MessageOutcome, Step
+from belino.domain.reading import AttemptRecord
 from belino.domain.stored import ParcelRecord, RefRecord, StoredMessage, Story
+from belino.gateway.reading_attempts import attempts_json
 from belino.storage.inbox import InboxVerbs
 from belino.storage.library_verbs import LibraryVerbs
+from belino.storage.store import Store
 
 
 class SeveralMessages(BelinoError):
@@ -30,9 +33,11 @@ class Explanation:
     steps: tuple[Step, ...]
     refs: tuple[RefRecord, ...]
     parcels: tuple[ParcelRecord, ...]
+    attempts: tuple[tuple[int, AttemptRecord], ...] = ()
+    """Every attempt to read its media as text, newest first."""
 
 
-async def explain(library: LibraryVerbs, name: str) -> Explanation:
+async def explain(library: Store, name: str) -> Explanation:
     """The history of the message named by `conversation/message id`, a trace, or a platform's message id."""
     story = await _exactly(library, name)
     if story is None:
@@ -46,6 +51,7 @@ async def explain(library: LibraryVerbs, name: str) -> Explanation:
         steps=story.steps,
         refs=story.refs,
         parcels=story.parcels,
+        attempts=tuple([each for record in story.refs for each in await library.attempts(ref=record.ref.id)]),
     )
 
 
@@ -69,6 +75,7 @@ def as_json(explanation: Explanation) -> dict[str, object]:
             for step in explanation.steps
         ],
         "media": [_media(record) for record in explanation.refs],
+        "readings": attempts_json(explanation.attempts),
         "parcels": [_parcel(record) for record in explanation.parcels],
     }
 

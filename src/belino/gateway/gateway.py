@@ -62,12 +62,15 @@ from belino.turns.reply import Downloads, Flushed, Replies
 from belino.turns.runner import Environment, TurnMedia, TurnObservers, TurnRunner
 
 if TYPE_CHECKING:
+    from belino.gateway.readings import WantedReading
     from belino.gateway.rendering import Held
     from belino.media.audio import Sounds
     from belino.media.image.images import Fitted, Images
     from belino.media.preview import FilePreview, Glance
     from belino.media.render import Renderer
     from belino.media.renditions import Rendered, RenderOptions
+    from belino.understanding.read import Understanding
+    from belino.understanding.request import ItemReading
 
 log = logging.getLogger(__name__)
 
@@ -120,6 +123,7 @@ class Gateway:
         agent: Agent | None = None,
         make_adapter: MakeAdapter = from_registry,
         outside: Closable | None = None,
+        understanding: "Understanding | None" = None,
         rng: Random | None = None,
     ) -> None:
         """`store` opens the store that the gateway works on, and closes at its end."""
@@ -136,6 +140,8 @@ class Gateway:
         self._make_adapter = make_adapter
         self._outside = outside
         """Fetches the URLs an agent names; our own client, unless one is passed."""
+        self._reads = understanding
+        """Reads media as text; made of the configuration, unless one is passed."""
         self._rng = rng or Random()  # noqa: S311 - jitter, not a secret
         self._insist = Retry(self.clock, self._rng)
         self._health: dict[tuple[str, str], AdapterHealth] = {}
@@ -177,6 +183,15 @@ class Gateway:
         from belino.media.render import make_renderer
 
         return make_renderer(self.sandbox, self.store.scratch, self.store, images=self.images)
+
+    @cached_property
+    def understanding(self) -> "Understanding":
+        """Reads media as text; made with the first media, as providers cost start-up time."""
+        from belino.gateway.understanding import understanding_of
+
+        made = self._reads or understanding_of(self, self._held)
+        self._open.push_async_callback(made.close)
+        return made
 
     @cached_property
     def sounds(self) -> "Sounds":
@@ -270,6 +285,13 @@ class Gateway:
         with self._holding() as held:
             return await picture_of(record, page, store=self.store, renderer=self.renderer, held=held)
 
+    async def read(self, record: RefRecord, wanted: "WantedReading") -> "ItemReading":
+        """The text of a ref, for a person; read once for all requesters."""
+        from belino.gateway.readings import RequestedReadings
+
+        with self._holding() as held:
+            return await RequestedReadings(self.store, self.understanding, self.notices).read(record, wanted, held)
+
     @contextmanager
     def _holding(self) -> "Iterator[Held]":
         """Fetch bytes and pin them until the block is left."""
@@ -281,6 +303,14 @@ class Gateway:
                 return blob
 
             yield held
+
+    @asynccontextmanager
+    async def _held(self, record: RefRecord) -> AsyncIterator[Blob]:
+        """The bytes of a ref, with their real type, pinned until the block is left."""
+        from belino.gateway.rendering import seen_blob
+
+        with self._holding() as held:
+            yield await seen_blob(record, held, self.store)
 
     async def flush(self, conversation: ConversationKey | None = None) -> tuple[Flushed, ...]:
         """Send the files in the folder `pending` of a conversation, or of all, without a turn."""
@@ -389,6 +419,7 @@ class Gateway:
                 deleted=self._upkeep.deletion,
                 pairing_offered=self._sender.wake,
             ),
+            hears_first=self.config.tools.media.audio_preflight,
         )
 
     def _make_turns(self) -> TurnRunner:
@@ -396,7 +427,9 @@ class Gateway:
             self.store,
             self.agents,
             self.adapters,
-            media=TurnMedia(fetcher=self._fetcher, renderer=lambda: self.renderer),
+            media=TurnMedia(
+                fetcher=self._fetcher, renderer=lambda: self.renderer, understanding=lambda: self.understanding
+            ),
             history=self.history,
             replies=self._replies,
             environment=Environment(config=self.config, home=self.home, clock=self.clock, insist=self._insist),

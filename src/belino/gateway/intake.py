@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from belino.config import AccessConfig, SessionsConfig
@@ -13,7 +13,7 @@ from belino.domain.message import Arrival, ConversationKey, Deletion, Edit, Mess
 from belino.domain.outcome import Counters, MessageOutcome, Standing, TurnState
 from belino.domain.ports import Accept, Clock, Incoming, Taken
 from belino.domain.stored import ScreenedArrival, StoredMessage, Verdict
-from belino.gateway.access import decide, may_pair, offer_pairing
+from belino.gateway.access import decide, may_pair, offer_pairing, to_hear
 from belino.gateway.events import EventBus
 from belino.gateway.sessions import Sessions
 from belino.storage.store import Store
@@ -56,7 +56,9 @@ class Intake:
         notices: EventBus,
         counters: Counters,
         callbacks: IntakeCallbacks,
+        hears_first: bool = False,
     ) -> None:
+        """`hears_first`: voice messages are read before it is known whether they address the agent."""
         self._store = store
         self._accounts = accounts
         self._sessions = sessions
@@ -65,6 +67,7 @@ class Intake:
         self._notices = notices
         self._counters = counters
         self._callbacks = callbacks
+        self._hears_first = hears_first
 
     def for_account(self, platform: str, account: str) -> Accept:
         """The function an adapter gets: it accepts only arrivals of its own account."""
@@ -155,9 +158,13 @@ class Intake:
             about = await self._kept(arrival.conversation, arrival.message_id)
             heard = about is not None or bool(await self._store.history(arrival.conversation.whole_channel, limit=1))
         paired = self._may_pair(arrival) and await self._is_paired(arrival)
-        return decide(
+        verdict = decide(
             arrival, account.access, trusts_senders=account.trusts_senders, about=about, heard=heard, paired=paired
         )
+        if self._hears_first and to_hear(arrival, account.access, verdict):
+            # A turn reads it first, and goes on only if it names the agent.
+            return replace(verdict, answer=True)
+        return verdict
 
     def _may_pair(self, arrival: Arrival) -> bool:
         account = self._accounts[arrival.conversation.platform, arrival.conversation.account]

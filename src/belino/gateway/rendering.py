@@ -69,6 +69,11 @@ async def _item(record: RefRecord, held: Held, store: Store) -> Item:
         raise MediaError(f"the bytes of {ref.id} cannot be read just now") from error
 
 
+async def seen_blob(record: RefRecord, held: Held, store: Store) -> Blob:
+    """The bytes of a ref, with the type that they really have."""
+    return (await _item(record, held, store)).blob
+
+
 async def _album(
     records: tuple[RefRecord, ...], wish: RenderOptions, *, store: Store, renderer: Renderer, held: Held
 ) -> Rendered:

@@ -142,6 +142,10 @@ class InboxVerbs(Verbs):
         now, said = self._now(), sanitized(end)
         await self._database.write(lambda tx: turns.finish_turn(tx, turn, said, now))
 
+    async def let_command(self, turn: int, reason: str) -> tuple[StoredMessage, ...]:
+        """Make the messages of a running turn commands, and return them: they address the agent by voice."""
+        return await self._database.write(lambda tx: turns.let_command(tx, self._keys, turn, reason))
+
     async def release_turn(self, turn: int) -> None:
         """Return a running turn to the queue unchanged, as if it had not been claimed (shutdown)."""
         await self._database.write(lambda tx: turns.release_turn(tx, turn))

@@ -264,7 +264,7 @@ def _message(
         text=text,
         media=media.get((number, OWN), ()),
         standing=_STANDINGS[standing],
-        outcome=_ENDS[outcome] if state is None else OUTCOMES[TurnState(state)],
+        outcome=_ENDS[outcome] if state is None else _outcome(standing, TurnState(state)),
         reason=turn_reason or reason,
         trace=trace,
         reply_to=reply_to,
@@ -276,6 +276,12 @@ def _message(
         reactions=reactions,
         root=root,
     )
+
+
+def _outcome(standing: str, state: TurnState) -> MessageOutcome:
+    """How a message with a turn ended; one that was heard and does not address the agent is observed."""
+    heard_only = state is TurnState.ABORTED and standing == Standing.OBSERVED
+    return MessageOutcome.OBSERVED if heard_only else OUTCOMES[state]
 
 
 def _quote(stored: bytes | None, media: tuple[MediaRef, ...]) -> Quote | None:

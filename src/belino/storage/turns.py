@@ -9,7 +9,7 @@ from dataclasses import astuple
 from belino.domain.errors import StoreError
 from belino.domain.failpoints import failpoint
 from belino.domain.message import ChatType, ConversationKey
-from belino.domain.outcome import Stage, Step, TurnState
+from belino.domain.outcome import Stage, Standing, Step, TurnState
 from belino.domain.stored import ClaimedTurn, Ready, StoredMessage, TurnEnd
 from belino.storage.database import TableRow, Tx, from_micros
 from belino.storage.encryption import Keys
@@ -109,6 +109,14 @@ def finish_turn(tx: Tx, turn_id: int, end: TurnEnd, now: int) -> None:
     end_session_turn(tx, turn["conversation"], end)
     if end.state is TurnState.ANSWERED:
         claim_refs(tx, turn)
+
+
+def let_command(tx: Tx, keys: Keys, turn_id: int, reason: str) -> tuple[StoredMessage, ...]:
+    """Make the messages of a running turn commands, because it turned out that they address the agent."""
+    numbers = messages_of_turn(tx, _running(tx, turn_id))
+    for number in numbers:
+        tx.execute("UPDATE messages SET standing = ?, reason = ? WHERE id = ?", (Standing.MAY_COMMAND, reason, number))
+    return by_number(tx, keys, numbers)
 
 
 def release_turn(tx: Tx, turn_id: int) -> None:

@@ -19,6 +19,7 @@ from belino.domain.ports import Clock, Drafts
 from belino.domain.reply import DRAFT_OF, Parcel, ParcelKind, ParcelState, Reply
 from belino.domain.stored import ClaimedTurn, StoredMessage, TurnEnd
 from belino.storage.outbox import OutboxVerbs
+from belino.understanding.request import ReadingNews
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ class TurnEvents(Protocol):
     def message(self, message: StoredMessage) -> None: ...
     def changed(self, conversation: ConversationKey) -> None: ...
     def lost(self) -> None: ...
+    def reading(self, conversation: ConversationKey, message_id: str, index: int, news: ReadingNews) -> None: ...
     def turn(
         self,
         conversation: ConversationKey,

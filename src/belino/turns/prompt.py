@@ -20,6 +20,8 @@ from belino.domain.stored import ClaimedTurn, MissedChanges, ReadPosition, RefRe
 from belino.domain.tokens import estimate_tokens
 from belino.storage.store import Store
 from belino.turns.attach import AttachedPictures, PictureAttacher
+from belino.turns.reading import NOTHING as NOTHING_READ
+from belino.turns.reading import TurnReadings
 
 FENCE_HEX = 24
 RECOVERY = "[Post-compaction context recovery: re-attaching {} media items from this thread]"
@@ -67,9 +69,16 @@ class PromptBuilder:
         return hmac.digest(self._fence_key, name.encode(), "sha256").hex()[:FENCE_HEX]
 
     async def build(
-        self, claimed: ClaimedTurn, session: Session, attaching: Callable[[bool], PictureAttacher]
+        self,
+        claimed: ClaimedTurn,
+        session: Session,
+        attaching: Callable[[bool], PictureAttacher],
+        read: TurnReadings = NOTHING_READ,
     ) -> TurnPrompt:
-        """Build this turn's prompt. `attaching` makes an attacher: of new pictures, or after a compaction (True)."""
+        """Build this turn's prompt. `attaching` makes an attacher: of new pictures, or after a compaction (True).
+
+        `read` is what was read from the media of the messages.
+        """
         until = max(message.seq for message in claimed.messages)
         told = session.told if self._remembers else None
         # Both are read before the messages: what arrives in between is listed twice rather than never.
@@ -86,7 +95,7 @@ class PromptBuilder:
             pieces.append(await self._context(context, self.fence(claimed)))
         else:
             pieces.append(self._news(news, self.fence(claimed)))
-        pieces.append(await self._message(messages, unclaimed, self.fence(claimed)))
+        pieces.append(await self._message(messages, unclaimed, self.fence(claimed), read))
         refs = _to_attach(self._config.attach_media, messages, unclaimed, context, news)
         if refs and self._sees_images:
             pieces.append(_attached("pictures attached", await attaching(False).attach(refs)))
@@ -150,12 +159,17 @@ class PromptBuilder:
         own = {message.id for message in claimed.messages}
         return tuple(record for record in found if record.ref.message_id not in own and record.sent <= anchor.sent)
 
-    async def _message(self, messages: Sequence[StoredMessage], unclaimed: Sequence[RefRecord], fence: str) -> "_Piece":
+    async def _message(
+        self, messages: Sequence[StoredMessage], unclaimed: Sequence[RefRecord], fence: str, read: TurnReadings
+    ) -> "_Piece":
         refs = [ref for message in messages for ref in media_of(message)]
         outcomes = await self._outcomes(messages[0].conversation.whole_channel, refs)
         limit = self._config.message_chars
         album = await self._album_before(messages)
-        blocks = message_blocks(messages, unclaimed, fence=fence, outcomes=outcomes, message_chars=limit, album=album)
+        texts = {message.id: text for message in messages if (text := read.of(message)) is not None}
+        blocks = message_blocks(
+            messages, unclaimed, fence=fence, outcomes=outcomes, message_chars=limit, album=album, read=texts
+        )
         return _Piece(blocks=blocks)
 
     async def _album_before(self, messages: Sequence[StoredMessage]) -> str | None:

@@ -30,6 +30,7 @@ from belino.media.daily_limit import DailyLimits
 from belino.storage.home import Home
 from belino.storage.store import Store
 from belino.tools.sending import Outlet
+from belino.turns.reading import echo
 from belino.turns.voice import NOT_SPOKEN, AnswerVoice
 from belino.understanding.speaker import FILE_NAME, Speaker
 
@@ -112,6 +113,13 @@ class Replies:
         where = claimed.conversation
         reply = Reply(conversation=where, text=text, reply_to=claimed.reply_to)
         return plan(reply, (), self._limits(where), turn=claimed.id, trace=claimed.trace, retries=claimed.retries)
+
+    async def post_transcript(self, claimed: ClaimedTurn, transcript: str, form: str) -> None:
+        """Post what was said in a voice message, before the answer and once, also after a restart."""
+        parcels = echo(claimed, transcript, form, self._limits(claimed.conversation))
+        if parcels:
+            await self._store.put_parcels(parcels)
+            self._put(claimed.conversation)
 
     async def parcels(self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note) -> tuple[Parcel, ...]:
         """An answer as parcels, with all its files. Call `done` once they are committed or given up."""

@@ -3,11 +3,11 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from belino.aio.deadline import deadline, or_abandon, ring
 from belino.aio.retry import Retry
@@ -47,8 +47,12 @@ from belino.turns.agents import Agents
 from belino.turns.attach import PictureAttacher
 from belino.turns.drafts import Draft, DraftWriter, TurnEvents
 from belino.turns.prompt import PromptBuilder, Withdrawn
+from belino.turns.reading import ADDRESSED, NOT_ADDRESSED, TurnReader, TurnReadings, is_unheard, names
 from belino.turns.reply import Replies
 from belino.turns.state import RecordingFetcher, TurnProgress, repaired
+
+if TYPE_CHECKING:
+    from belino.understanding.read import Understanding
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +76,8 @@ class TurnMedia:
     fetcher: Fetcher
     renderer: Callable[[], Renderer]
     """Made with the first toolbox: its cache costs start-up time."""
+    understanding: "Callable[[], Understanding | None]"
+    """Made with the first media that is to be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +122,15 @@ class TurnRunner:
         self._adapters = adapters
         self._fetcher = media.fetcher
         self._renderer = media.renderer
+        self._understanding = media.understanding
+        self._reader = TurnReader(
+            store,
+            media.understanding,
+            agents,
+            seconds=environment.config.tools.media.turn_seconds,
+            clock=environment.clock,
+            watch=observers.events.reading,
+        )
         self._history = history
         self._replies = replies
         self._config = environment.config
@@ -146,6 +161,11 @@ class TurnRunner:
         """Run one turn to its end. If cancelled, requeue the turn unchanged."""
         log.info("turn %d in %s begins (trace %s)", claimed.id, claimed.conversation, claimed.trace)
         failpoint("turn.begin")
+        if is_unheard(claimed):
+            heard = await self._hear(claimed)
+            if heard is None:
+                return
+            claimed = heard
         self._events.turn(claimed.conversation, claimed.id, TurnState.RUNNING)
         for message in claimed.messages:
             self._events.message(message)
@@ -217,9 +237,10 @@ class TurnRunner:
             await progress.runs_alone()
         scope = None
         try:
+            read = await self._read(claimed, progress)
             async with deadline(self._clock, allowed.turn_seconds) as scope:
                 self._running[claimed.conversation] = scope
-                heard = self._heard(claimed, progress, session)
+                heard = self._heard(claimed, progress, session, read)
                 text = await or_abandon(heard, self._clock, grace=CANCEL_SECONDS)
         except Withdrawn as error:
             return await progress.end(TurnState.ABORTED, str(error))
@@ -254,18 +275,51 @@ class TurnRunner:
             remembers=self._agents.at(claimed.conversation).remembers,
         )
 
-    async def _heard(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session) -> str:
+    async def _hear(self, claimed: ClaimedTurn) -> ClaimedTurn | None:
+        """Read a voice message before the gate: the turn, now of a command; or None, and it has ended, observed."""
+        note = partial(self._store.note, claimed.trace)
         try:
-            return await self._listen(claimed, progress, session)
+            read = await self._reader.read(claimed, note, self._running, self._aborted)
+            if names(read.transcript, self._agents.author(claimed.conversation).name):
+                messages = await self._store.let_command(claimed.id, ADDRESSED)
+                return replace(claimed, messages=messages)
+        except TimeoutError:
+            self._aborted.discard(claimed.conversation)
+        except BaseException:
+            await self._give_back(claimed)
+            raise
+        end = TurnEnd(state=TurnState.ABORTED, reason=NOT_ADDRESSED)
+        await self._insist(f"turn {claimed.id}", lambda: self._store.finish_turn(claimed.id, end))
+        await self._tell_messages(claimed.conversation, [message.id for message in claimed.messages])
+        return None
+
+    async def _read(self, claimed: ClaimedTurn, progress: TurnProgress) -> TurnReadings:
+        """What the message's media say; a transcript is posted first, if that is wanted."""
+        read = await self._reader.read(claimed, progress.note, self._running, self._aborted)
+        failpoint("turn.media.read")
+        tools = self._config.tools.media
+        if tools.echo_transcript and read.transcript:
+            try:
+                await self._replies.post_transcript(claimed, read.transcript, tools.echo_format)
+            except StoreError as error:
+                step = Step(at=self._clock.now(), stage=Stage.READING, outcome="not posted", reason=reason_of(error))
+                await progress.note(step)
+        if read.decisions:
+            await self._tell_messages(claimed.conversation, [message.id for message in claimed.messages])
+        return read
+
+    async def _heard(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session, read: TurnReadings) -> str:
+        try:
+            return await self._listen(claimed, progress, session, read)
         except MemoryLost as error:
             log.warning("the agent of %s begins anew (trace %s)", claimed.conversation, claimed.trace)
             await progress.forget(reason_of(error))
-        return await self._listen(claimed, progress, session.forgotten())
+        return await self._listen(claimed, progress, session.forgotten(), read)
 
-    async def _listen(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session) -> str:
+    async def _listen(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session, read: TurnReadings) -> str:
         if note := await self._history.before_turn(claimed.messages[-1]):
             await progress.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome="history incomplete", reason=note))
-        turn = await self._build(claimed, progress, session)
+        turn = await self._build(claimed, progress, session, read)
         failpoint("turn.prompt.built")
         parts = self._recorder.run_turn(self._agents.at(claimed.conversation), turn)
         draft = Draft(claimed.conversation, claimed.id, self._events, self._clock)
@@ -314,10 +368,10 @@ class TurnRunner:
         agent = self._agents.at(conversation)
         return PromptBuilder(self._store, agent, self._config.context, clock=self._clock, key=self._key)
 
-    async def _build(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session) -> Turn:
+    async def _build(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session, read: TurnReadings) -> Turn:
         conversation = claimed.conversation
         builder = self._prompt_builder(conversation)
-        prompt = await builder.build(claimed, session, partial(self._attaching, claimed, progress))
+        prompt = await builder.build(claimed, session, partial(self._attaching, claimed, progress), read)
         progress.tells(prompt.told, recovers=prompt.recovers)
         for step in prompt.steps:
             await progress.note(step)
@@ -379,6 +433,7 @@ class TurnRunner:
             shown=noted.shown if noted else shown,
             clock=self._clock,
             renderer=self._renderer(),
+            understanding=self._understanding(),
             fence=fence or self._prompt_builder(conversation).fence_outside(conversation),
             sees_images=self._agents.at(conversation).sees_images,
             image_block_bytes=self._config.media.image_block_bytes,
