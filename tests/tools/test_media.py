@@ -68,9 +68,9 @@ async def test_the_list_as_json_holds_the_same(town: Town) -> None:
             "is_read": False,
             "likeness": None,
             "price": {
-                "image": {"tokens": 1600, "bytes": 0, "seconds": 0.2, "exact": False},
-                "thumb": {"tokens": 87, "bytes": 0, "seconds": 0.1, "exact": False},
-                "file": {"tokens": 0, "bytes": 0, "seconds": 0.0, "exact": True},
+                "image": {"tokens": 1600, "bytes": 0, "seconds": 0.2, "exact": False, "usd": 0.0},
+                "thumb": {"tokens": 87, "bytes": 0, "seconds": 0.1, "exact": False, "usd": 0.0},
+                "file": {"tokens": 0, "bytes": 0, "seconds": 0.0, "exact": True, "usd": 0.0},
             },
         }
     ]

@@ -27,6 +27,7 @@ from belino.testing.clock import FakeClock
 from belino.testing.files import make_jpeg
 from belino.tools.tool_context import ToolContext
 from belino.tools.toolbox import make_toolbox
+from belino.understanding.read import Understanding
 
 HERE = ConversationKey(platform="telegram", account="default", channel="here")
 THERE = ConversationKey(platform="telegram", account="default", channel="there")
@@ -113,6 +114,7 @@ class Town:
     images: Draws = field(default_factory=Pencil)
     renderer: Renderer | None = None
     """Set where more than pictures is decoded."""
+    understanding: Understanding | None = None
     files: dict[str, bytes | MediaError] = field(default_factory=dict)
     opened: list[str] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -204,6 +206,7 @@ class Town:
             clock=self.clock,
             sees_images=sees_images,
             renderer=self.rendering(),
+            understanding=self.understanding,
             fence=FENCE,
             image_block_bytes=self.config.image_block_bytes,
             image_block_side=self.config.image_block_side,

@@ -108,9 +108,14 @@ class Price:
     seconds: float = 0.0
     exact: bool = True
     """False: estimated from the size of an unread file, or the maximum."""
+    usd: float | None = 0.0
+    """What a provider charges for it; None if that is unknown."""
 
     def __str__(self) -> str:
-        return f"{self.tokens}" if self.exact else f"~{self.tokens}"
+        tokens = f"{self.tokens}" if self.exact else f"~{self.tokens}"
+        if self.usd == 0.0:
+            return tokens
+        return f"{tokens} and {'an unknown price' if self.usd is None else f'${self.usd:.4f}'}"
 
 
 def facts_of(record: RefRecord) -> Facts:

@@ -1,6 +1,6 @@
 """Media tools: list the channel's media, and fetch one item."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from belino.context.json_format import iso_time, json_text, media_json
@@ -8,13 +8,15 @@ from belino.context.line_format import line, short_time
 from belino.domain.errors import ToolError
 from belino.domain.media import Block, MediaKind, TextBlock
 from belino.domain.outcome import MediaOutcome
+from belino.domain.reading import ReadingForm
 from belino.domain.safe_text import clean_mime, clean_name, one_line
 from belino.domain.stored import RefRecord
 from belino.domain.turn import ToolSpec
 from belino.domain.units import NoRange, format_size, parse_pages, parse_times
 from belino.media.price import Price, facts_of, prices
-from belino.media.renditions import LEAST_TOKENS, MOST_TOKENS, RenderOptions
+from belino.media.renditions import LEAST_TOKENS, MADE, MOST_TOKENS, RenderOptions
 from belino.tools.arguments import Arguments
+from belino.tools.readings import reading_prices
 from belino.tools.renditions import FORMS, Ask, fetch_one
 from belino.tools.tool_context import ToolContext
 
@@ -22,6 +24,8 @@ FORMATS = ("compact", "json")
 LIST_DEFAULT = 20
 LIST_MOST = 100
 SEQ_MOST = 2**63 - 1
+_MADE_HERE = frozenset({"auto", *MADE, "file"})
+"""Forms that need no provider."""
 COLUMNS = "ref|kind|name|size|type|from|MM-DD HH:MM UTC|bytes|tokens|caption"
 
 LIST_MEDIA = ToolSpec(
@@ -43,30 +47,44 @@ LIST_MEDIA = ToolSpec(
     },
 )
 
-FETCH_MEDIA = ToolSpec(
-    name="fetch_media",
-    description=(
-        "Get one media item of this channel by its ref. as=auto: a picture to look at, anything else as the path of a "
-        "copy in your folder with the forms it has and their price in tokens. text: what a document, table, mail or "
-        "archive holds; image, thumb: a picture, or a page of a PDF; frames, sheet: moments of a video, or all "
-        "pictures of an album on one; file: only the path. What was shown to you before is only named, unless "
-        "again=true."
-    ),
-    schema={
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {
-            "ref": {"type": "string", "description": "As in a placeholder or list_media, like tg_k3v9d0q2m7xa."},
-            "as": {"type": "string", "enum": list(FORMS), "default": "auto"},
-            "pages": {"type": "string", "description": "Pages, sheets or slides: 3, 3-5 or 3-."},
-            "time_range": {"type": "string", "description": "Of a video: 0:30-1:10."},
-            "max_tokens": {"type": "integer", "minimum": LEAST_TOKENS, "maximum": MOST_TOKENS},
-            "cursor": {"type": "string", "description": "Where text goes on, as the end of the part before said."},
-            "again": {"type": "boolean", "default": False},
+_READ = {
+    ReadingForm.TRANSCRIPT: "transcript: what is said in a sound or video, with times",
+    ReadingForm.DESCRIPTION: "description: what a picture or video shows",
+    ReadingForm.TEXT: "text of a picture, scan or video: what is written in it",
+}
+
+
+def fetch_spec(readings: Collection[ReadingForm] = frozenset(ReadingForm)) -> ToolSpec:
+    """The description of `fetch_media`, with the readings that can be made here."""
+    forms = [form for form in FORMS if form in _MADE_HERE or form in readings]
+    read = "".join(f" {words}." for form, words in _READ.items() if form in readings)
+    return ToolSpec(
+        name="fetch_media",
+        description=(
+            "Get one media item of this channel by its ref. as=auto: a picture to look at, anything else as the path "
+            "of a copy in your folder with the forms it has and their price in tokens. text: what a document, table, "
+            "mail or archive holds; image, thumb: a picture, or a page of a PDF; frames, sheet: moments of a video, or "
+            "all pictures of an album on one; file: only the path."
+            f"{read} What was shown to you before is only named, unless again=true."
+        ),
+        schema={
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "ref": {"type": "string", "description": "As in a placeholder or list_media, like tg_k3v9d0q2m7xa."},
+                "as": {"type": "string", "enum": forms, "default": "auto"},
+                "pages": {"type": "string", "description": "Pages, sheets or slides: 3, 3-5 or 3-."},
+                "time_range": {"type": "string", "description": "Of a sound or video: 0:30-1:10."},
+                "max_tokens": {"type": "integer", "minimum": LEAST_TOKENS, "maximum": MOST_TOKENS},
+                "cursor": {"type": "string", "description": "Where text goes on, as the end of the part before said."},
+                "again": {"type": "boolean", "default": False},
+            },
+            "required": ["ref"],
         },
-        "required": ["ref"],
-    },
-)
+    )
+
+
+FETCH_MEDIA = fetch_spec()
 
 
 async def list_media(context: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
@@ -145,17 +163,22 @@ async def _listed(context: ToolContext, records: Sequence[RefRecord]) -> list[_L
     read = await renderer.read_before([record.ref.sha256 for record in records if record.ref.sha256])
     ids = [record.ref.id for record in records]
     before = await renderer.likenesses.notes(context.channel, ids) if renderer.likenesses else {}
-    return [
-        _Listed(
-            record=record,
-            prices=prices(
-                await renderer.known(facts_of(record), record.ref.sha256), side=side, sees_images=context.sees_images
-            ),
-            is_read=record.ref.sha256 in read,
-            likeness=before.get(record.ref.id, ""),
+    listed = []
+    for record in records:
+        facts = await renderer.known(facts_of(record), record.ref.sha256)
+        made = prices(facts, side=side, sees_images=context.sees_images)
+        listed.append(
+            _Listed(
+                record=record,
+                prices={
+                    **made,
+                    **{form: cost for form, cost in reading_prices(context, facts).items() if form not in made},
+                },
+                is_read=record.ref.sha256 in read,
+                likeness=before.get(record.ref.id, ""),
+            )
         )
-        for record in records
-    ]
+    return listed
 
 
 def _list_lines(listed: Sequence[_Listed], cursor: str | None) -> str:

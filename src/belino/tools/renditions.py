@@ -9,13 +9,27 @@ from typing import TYPE_CHECKING
 from belino.context.line_format import fenced
 from belino.domain.errors import MediaError, ToolError
 from belino.domain.media import Blob, Block, ImageBlock, MediaRef, TextBlock, Unread
+from belino.domain.reading import ReadingForm
 from belino.domain.safe_text import clean_mime
 from belino.domain.stored import RefRecord
 from belino.domain.tokens import estimate_image_tokens
-from belino.domain.units import NoRange, format_duration, format_size
+from belino.domain.units import NUMBER_MOST, NoRange, format_duration, format_size
+from belino.media.documents import pages_without_text
 from belino.media.fetch import Fetcher
 from belino.media.image.header import BLOCK_MIMES, DRAWN_MIMES, HEADER_BYTES, carries_metadata, image_size
-from belino.media.price import PDF, THUMB_BYTES, THUMB_SIDE, facts_of, has_text, is_sound, is_text, prices, side_within
+from belino.media.paging import parse_cursor
+from belino.media.price import (
+    PDF,
+    THUMB_BYTES,
+    THUMB_SIDE,
+    Facts,
+    facts_of,
+    has_text,
+    is_sound,
+    is_text,
+    prices,
+    side_within,
+)
 from belino.media.render import Draws
 from belino.media.renditions import (
     EMPTY,
@@ -34,12 +48,13 @@ from belino.media.renditions import (
 )
 from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
 from belino.media.subtitles import TYPES as SUBTITLED
+from belino.tools.readings import as_reading, offered_forms, reading_prices
 from belino.tools.tool_context import ALBUM_MOST, ToolContext, album_of, find_ref, held, placed, title
 
 if TYPE_CHECKING:
     from belino.media.image.images import Fitted
 
-FORMS = ("auto", "image", "thumb", "text", "frames", "sheet", "file")
+FORMS = ("auto", "image", "thumb", "text", "transcript", "description", "frames", "sheet", "file")
 UNKNOWN = "application/octet-stream"
 
 _SEEN = frozenset({"image", "thumb", "frames", "sheet"})
@@ -96,7 +111,7 @@ class Shown:
 async def fetch_one(context: ToolContext, ref_id: str, ask: Ask) -> tuple[Block, ...]:
     """Fetch one item; every tool uses this. A ref of another channel is answered exactly like an unknown one."""
     record = await find_ref(context, ref_id)
-    if ask.form in _SEEN and not context.sees_images:
+    if ask.form in _SEEN and not context.sees_images and not _is_told(context, ask.form):
         raise ToolError("you cannot look at pictures here; as=file gives the path of a copy")
     if ask.form in ("auto", "image") and not ask.again and (note := _shown_before(context, record, ref_id)):
         return (note,)
@@ -118,8 +133,10 @@ async def fetch_one(context: ToolContext, ref_id: str, ask: Ask) -> tuple[Block,
 async def _formed(context: ToolContext, record: RefRecord, blob: Blob, looked: Looked, ask: Ask) -> tuple[Block, ...]:
     if not blob.size and ask.form not in ("auto", "file"):
         raise CannotRender(EMPTY)
-    form = _meant(ask, looked)
     item = Item(blob=blob, title=title(record), name=record.ref.file_name or "")
+    if (reading := await _reading_meant(context, record, item, ask)) is not None:
+        return await _blocks(context, record, blob, await as_reading(context, record, item, reading, ask.wish))
+    form = _meant(ask, looked)
     makers: Mapping[str, Callable[[], Awaitable[Rendered]]] = {
         "text": partial(as_text, context.renderer, item, ask.wish, partial(_fenced, context)),
         "frames": partial(as_frames, context.renderer, item, ask.wish),
@@ -135,6 +152,50 @@ async def _formed(context: ToolContext, record: RefRecord, blob: Blob, looked: L
     if form != "thumb" and not ask.again and (note := _shown_before(context, record, blob.sha256)):
         return (note,)
     return await _as_picture(context, record, item, looked, ask.wish, thumb=form == "thumb")
+
+
+def _is_told(context: ToolContext, form: str) -> bool:
+    """Whether what a form shows is described in words, for an agent that sees no pictures."""
+    return form == "frames" and ReadingForm.DESCRIPTION in offered_forms(context)
+
+
+async def _reading_meant(context: ToolContext, record: RefRecord, item: Item, ask: Ask) -> ReadingForm | None:
+    """The reading by a provider that is meant; None if belino makes the form itself, or there is no such provider."""
+    if ask.form in ("transcript", "description"):
+        return ReadingForm(ask.form)
+    if ask.form == "frames" and not context.sees_images:
+        return ReadingForm.DESCRIPTION
+    if ask.form != "text":
+        return None
+    facts = await context.renderer.known(_facts(record, item.blob), item.blob.sha256)
+    price = (
+        context.understanding.prices(facts, context.conversation).get(ReadingForm.TEXT)
+        if context.understanding
+        else None
+    )
+    if price is None or (has_text(item.blob.mime) and item.blob.mime != PDF):
+        return None
+    if item.blob.mime != PDF:
+        return ReadingForm.TEXT
+    return (
+        ReadingForm.TEXT
+        if await _is_scan(context, item, ask.wish) and (price.local or not context.sees_images)
+        else None
+    )
+
+
+async def _is_scan(context: ToolContext, item: Item, wish: RenderOptions) -> bool:
+    """Whether a requested page of a PDF has no text of its own."""
+    place = parse_cursor(wish.cursor) if wish.cursor is not None else None
+    first, last = (place.part, place.last) if place else wish.pages or (1, None)
+    text = await context.renderer.reading(
+        item.blob, mime=item.blob.mime, name=item.name, first=first, last=last or NUMBER_MOST
+    )
+    return text.unread in (None, Unread.RENDERED, Unread.NO_TEXT) and bool(pages_without_text(text))
+
+
+def _facts(record: RefRecord, blob: Blob) -> Facts:
+    return replace(facts_of(record), mime=blob.mime, size=blob.size, held=True)
 
 
 def _meant(ask: Ask, looked: Looked) -> str:
@@ -312,11 +373,11 @@ async def _heard(context: ToolContext, blob: Blob) -> str:
 async def _forms(context: ToolContext, record: RefRecord, blob: Blob, *, unread: bool) -> str:
     if unread:
         return ""  # a form that has just failed is not offered
-    facts = replace(facts_of(record), mime=blob.mime, size=blob.size, held=True)
-    known = await context.renderer.known(facts, blob.sha256)
+    known = await context.renderer.known(_facts(record, blob), blob.sha256)
     costs = prices(known, side=context.image_block_side, sees_images=context.sees_images)
     if not context.sees_images:
         costs = {form: cost for form, cost in costs.items() if form not in _SEEN}
+    costs = {**reading_prices(context, known), **costs}
     told = ", ".join(f"{form} {cost}" for form, cost in costs.items() if form != "file")
     return f" Forms and their tokens: {told}." if told else ""
 

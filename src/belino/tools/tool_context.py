@@ -5,6 +5,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from belino.context.history import History
 from belino.domain.errors import (
@@ -31,6 +32,9 @@ from belino.media.session_files import place, stored_name
 from belino.storage.library_verbs import LibraryVerbs
 from belino.storage.store import Store
 
+if TYPE_CHECKING:
+    from belino.understanding.read import Understanding
+
 REF_ID = re.compile(r"[a-z0-9]{1,8}_[a-z0-9]{12}")
 
 Notes = Callable[[Step], Awaitable[None]]
@@ -54,6 +58,8 @@ class ToolContext:
     folder: Path
     clock: Clock
     renderer: Renderer
+    understanding: "Understanding | None" = None
+    """Reads media as text; None where nothing can."""
     sees_images: bool
     image_block_bytes: int
     image_block_side: int = BLOCK_SIDE
