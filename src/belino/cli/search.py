@@ -95,12 +95,12 @@ def _show(answer: dict[str, Any]) -> None:
         who, thread = clean(found["author"]["display_name"]) or "unknown", found["thread_summary"]
         replies = f" · {thread['reply_count']} in its thread" if thread else ""
         media = "".join(f" · {item['artifact_id']}" for item in found["media"])
-        read = [item for item in found["media"] if "page" in item]
+        read = [item for item in found["media"] if "excerpt" in item]
         print(f"{paint(who, 'bold')} · {local_time(found['ts'])} · {clean(found['message_id'])}{replies}{media}")
         print(f"  {clean(shorten(found['text'], TEXT_CHARS))}")
         for item in read:
-            where = f"{item['artifact_id']}, {item['unit']} {item['page']}"
-            print(f"  {where}: {clean(shorten(item['excerpt'], TEXT_CHARS))}")
+            place = item["time"] if "time" in item else f"{item['unit']} {item['page']}"
+            print(f"  {item['artifact_id']}, {place}: {clean(shorten(item['excerpt'], TEXT_CHARS))}")
         print(f"  {paint(clean(found['relevance_signal']), 'dim')}")
     scanned, covered = answer["coverage"]["messages_scanned"], answer["coverage"]["time_range"]
     since = f" since {local_time(covered[0])[:10]}" if covered else ""

@@ -241,5 +241,6 @@ def _media_json(found: Found, ref: MediaRef) -> dict[str, object]:
     passage = found.passage
     if passage is None or passage.ref != ref.id:
         return media_json(ref)
-    told = {"page": passage.number, "unit": passage.unit.value, "excerpt": disarm(passage.text)}
-    return media_json(ref) | told
+    is_time = passage.unit is DocumentUnit.SECOND
+    place: dict[str, object] = {"time": _where(passage)} if is_time else {"page": passage.number}
+    return media_json(ref) | place | {"unit": passage.unit.value, "excerpt": disarm(passage.text)}
