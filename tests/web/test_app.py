@@ -26,6 +26,7 @@ PARTS = {
     "upload_id": "x",
     "filename": "x",
     "grant_id": "x",
+    "ref": "web_000000000000",
 }
 UPGRADE = {
     "Upgrade": "websocket",

@@ -17,6 +17,7 @@ from belino.gateway.explain import Explanation, NotFailed, SeveralMessages, as_j
 from belino.gateway.recorder import Recording, RecordingRefused
 from belino.web.fields import Fields, parse_conversation
 from belino.web.messages import visitor_of
+from belino.web.readings import reads_json
 from belino.web.request_context import RouteCall, Site
 from belino.web.responses import Code, Refusal, answer, bad_request, not_found
 from belino.web.uploads import CHUNK_BYTES
@@ -52,6 +53,7 @@ def me_json(site: Site) -> Json:
             "chunk_bytes": CHUNK_BYTES,
             "text_chars": config.sessions.max_text_chars,
         },
+        "reads": reads_json(site),
     }
 
 
@@ -192,6 +194,7 @@ async def doctor(call: RouteCall) -> Response:
         speaker=gateway.speaker,
         troubles=gateway.troubles(),
         sandbox=gateway.sandbox,
+        understanding=gateway.understanding,
     )
     findings = await examine(
         home=gateway.home,

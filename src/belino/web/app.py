@@ -27,6 +27,7 @@ from belino.web import (
     metrics,
     outbox,
     pages,
+    readings,
     uploads,
 )
 from belino.web.auth import Requires
@@ -211,6 +212,9 @@ def _person_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/recording", api.start_recording, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/recording", api.stop_recording, requires=person, site=site, methods=["DELETE"]),
         GuardedRoute("/api/media/fetch", fetches.fetch_media, requires=person, site=site, methods=["POST"]),
+        GuardedRoute("/api/media/read", readings.read_media, requires=person, site=site, methods=["POST"]),
+        GuardedRoute("/api/readings", readings.list_readings, requires=person, site=site),
+        GuardedRoute("/api/readings/{ref}", readings.show_readings, requires=person, site=site),
         GuardedRoute("/api/media/gc", media.tidy_up, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/metrics", metrics.show_metrics, requires=person, site=site),
     ]

@@ -15,11 +15,11 @@ from belino.delivery.send import ParcelNews
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.stored import GrantKind, StoredMessage
-from belino.gateway.events import EventBus, Notice, TurnNotice
+from belino.gateway.events import EventBus, Notice, ReadingNotice, TurnNotice
 from belino.storage.store import Store
 from belino.web.auth import Visitor
 from belino.web.responses import encode
-from belino.web.wire import Json, message_json
+from belino.web.wire import Json, message_json, reading_event_json
 
 log = logging.getLogger(__name__)
 
@@ -167,6 +167,8 @@ class Events:
                 event |= {"turn": turn.turn, "state": turn.state, "text": turn.text, "at": turn.at}
             case ParcelNews() as parcel:
                 event |= {"key": parcel.key, "state": parcel.state, "reason": parcel.reason}
+            case ReadingNotice() as reading:
+                event |= reading_event_json(reading)
         return event
 
     async def _summarize(self) -> None:
@@ -208,7 +210,7 @@ class Overview:
         self._changed = asyncio.Event()
 
     def note(self, notice: Notice) -> None:
-        """Note a change; notes and draft pieces are only for followers."""
+        """Note a change; notes, draft pieces and readings are only for followers."""
         if notice.conversation is None:
             return
         match notice.payload:
@@ -220,6 +222,8 @@ class Overview:
                 turns[turn.turn] = turn.state
             case ParcelNews() as news:
                 self._parcels[news.key] = news
+            case ReadingNotice():
+                return
             case payload:
                 change = self._of(notice.conversation)
                 change.said = True

@@ -16,12 +16,17 @@ from belino.domain.stored import (
     Upload,
 )
 from belino.domain.turn import Usage
+from belino.gateway.events import ReadingNotice
+from belino.gateway.reading_attempts import reading_json, readings_of
 from belino.media.preview import promised
 from belino.media.price import said_type
 from belino.storage.store import Store
+from belino.understanding.request import ReadingState
 from belino.web.mimes import media_file_name
 
 Json = dict[str, object]
+
+_STATES = {ReadingState.READING: "running", ReadingState.READ: "done", ReadingState.UNREAD: "failed"}
 
 
 def author_json(author: Author) -> Json:
@@ -69,6 +74,7 @@ async def message_json(store: Store, message: StoredMessage) -> Json:
         "received": message.received,
         "text": message.text,
         "media": [media_json(ref, await store.ref(channel, ref.id)) for ref in message.media],
+        "readings": [reading_json(reading) for reading in await readings_of(store, message.media)],
         "standing": message.standing,
         "outcome": message.outcome,
         "reason": message.reason,
@@ -82,6 +88,23 @@ async def message_json(store: Store, message: StoredMessage) -> Json:
         "delivery": (parcel.state if parcel else ParcelState.SENT) if message.author.is_agent else None,
         "delivery_reason": parcel.reason if parcel else "",
         "usage": usage_json(await store.spent(channel, message.id) if message.author.is_agent else None),
+    }
+
+
+def reading_event_json(notice: ReadingNotice) -> Json:
+    """The progress of a reading."""
+    news = notice.news
+    skipped = news.state is ReadingState.UNREAD and not news.provider
+    return {
+        "ref": news.ref,
+        "message_id": notice.message_id,
+        "attachment_index": notice.attachment_index,
+        "as": notice.form,
+        "state": "skipped" if skipped else _STATES[news.state],
+        "done": news.done,
+        "total": news.total,
+        "provider": news.provider,
+        "reason": news.reason,
     }
 
 
