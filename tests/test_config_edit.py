@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from belino.config import from_table
-from belino.config.edit import edited, write_config
+from belino.config.edit import edited, with_entry, write_config
 from belino.config.secrets import read_secret, write_secret
 from belino.domain.errors import ConfigError
 
@@ -110,3 +110,48 @@ def test_a_secret_that_is_a_link_or_missing_or_empty_is_refused(tmp_path: Path) 
     for name, told in (("link", "cannot be read"), ("missing", "is not there"), ("empty", "holds nothing")):
         with pytest.raises(ValueError, match=told):
             read_secret(name, folder)
+
+
+MODELS = ("tools", "media", "audio", "models")
+ENTRY = {"provider": "deepgram", "usd_per_minute": 0.0043}
+
+
+def add(file: Path) -> str:
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    parsed = tomllib.loads(text) if file.suffix == ".toml" else json.loads(text)
+    meant, after = with_entry(file, parsed, text, MODELS, ENTRY)
+    assert (json.loads if file.suffix == ".json" else tomllib.loads)(after) == meant
+    assert meant["tools"]["media"]["audio"]["models"][-1] == ENTRY
+    return after
+
+
+@pytest.mark.parametrize(
+    "old", ["", "# mine\n[logs]\nlevel = 'debug'\n", "[[tools.media.audio.models]]\nprovider = 'openai'\n"]
+)
+def test_an_entry_is_added_after_those_that_are_there(tmp_path: Path, old: str) -> None:
+    file = tmp_path / "belino.toml"
+    file.write_text(old, encoding="utf-8")
+    after = add(file)
+    assert after.startswith(old) and after.endswith(
+        '[[tools.media.audio.models]]\nprovider = "deepgram"\nusd_per_minute = 0.0043\n'
+    )
+
+
+def test_an_entry_is_added_to_json_too(tmp_path: Path) -> None:
+    file = tmp_path / "belino.json"
+    file.write_text('{"logs": {"level": "debug"}}', encoding="utf-8")
+    assert json.loads(add(file))["logs"] == {"level": "debug"}
+
+
+def test_a_list_written_inline_is_left_alone_and_told(tmp_path: Path) -> None:
+    file = tmp_path / "belino.toml"
+    file.write_text("[tools.media.audio]\nmodels = [{provider = 'openai'}]\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"write this into it yourself:\n\[\[tools.media.audio.models\]\]"):
+        add(file)
+
+
+def test_a_table_before_a_list_of_tables_ends_there(tmp_path: Path) -> None:
+    file = tmp_path / "belino.toml"
+    file.write_text("[profiles.deepgram]\n[[tools.media.models]]\nkey = 'x'\n", encoding="utf-8")
+    meant, after = edited(file, ("profiles", "deepgram"), {"key": "file:k"})
+    assert tomllib.loads(after) == meant and meant["tools"]["media"]["models"] == [{"key": "x"}]

@@ -10,7 +10,7 @@ OK, FAILED, USAGE, NOT_RUNNING, BAD_CONFIG, INTERRUPTED = 0, 1, 2, 69, 78, 130
 COMMANDS = {
     "serve": "Start the gateway and the web chat.",
     "demo": "Watch a busy group that costs nothing until asked; needs no key.",
-    "setup": "Connect a platform or an agent: ask, check, store the settings.",
+    "setup": "Connect a platform, an agent or a reader: ask, check, store.",
     "status": "Show whether a gateway runs, and what it holds.",
     "doctor": "Check the machine, its state, the configuration and every platform.",
     "audit": "Check that every message, file and answer is accounted for.",
@@ -20,7 +20,8 @@ COMMANDS = {
     "channels": "List the channels belino knows.",
     "context": "Show the agent's context, and what it costs.",
     "search": "Find what was said in a channel, as the agent would.",
-    "media": "List and fetch received media; inspect local files.",
+    "media": "List and fetch received media; inspect and read local files.",
+    "readings": "List what was read from media, by whom and at what cost.",
     "outbox": "List unsent messages; retry, drop or send them.",
     "explain": "Show what happened to a message, and why.",
     "retry": "Repeat the failed turn of a message.",

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from belino.domain.audit import Repaired, SalvagedTable
     from belino.storage.store import Store
 
+DOCTOR_SECONDS = 300.0
+"""Time limit of the gateway: it tries every provider, and local models are loaded first."""
 AUDIT_SECONDS = 600.0
 """Time limit of the gateway: it reads every row of the store once."""
 
@@ -85,7 +87,7 @@ def _open_doors(config: "Config") -> Iterator[Finding]:
 
 def _examined(args: Namespace, home: Home, config: "Config | None") -> list[dict[str, Any]]:
     async def resting(store: "Store") -> list[dict[str, Any]]:
-        from belino.gateway.doctor import examine, examine_adapters, examine_agents
+        from belino.gateway.doctor import examine, examine_adapters, examine_agents, examine_reading
         from belino.gateway.maintenance import check_backups, check_database
         from belino.gateway.voice import examine_voice
         from belino.net.clock import SystemClock
@@ -97,10 +99,13 @@ def _examined(args: Namespace, home: Home, config: "Config | None") -> list[dict
         if config is not None:
             findings += (*await examine_adapters(config), *await examine_agents(config.agent))
             findings += await examine_voice(config, home, store)
+            findings += await examine_reading(config)
         return [_as_json(finding) for finding in findings]
 
     found: list[dict[str, Any]] = ask(
-        args, running=lambda gateway: gateway.get("/api/doctor")["findings"], resting=resting
+        args,
+        running=lambda gateway: gateway.ask("GET", "/api/doctor", seconds=DOCTOR_SECONDS)["findings"],
+        resting=resting,
     )
     return found
 

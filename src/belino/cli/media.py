@@ -1,4 +1,4 @@
-"""belino media ls|fetch|text|price|sniff|fit|plan|gc: received media, its bytes, and local files."""
+"""belino media ls|fetch|text|transcribe|describe|price|sniff|fit|plan|gc: media, its bytes, and local files."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from belino.cli import OK
 from belino.cli.client import GatewayClient, Unknown, ask, plain, running_gateway, with_store
 from belino.cli.command import NAME, NotRunning, number_from
 from belino.cli.files import CHUNK, Target, fit_file, plan_files, sniff_files, written
+from belino.cli.reading_files import read_local, reading_arguments
 from belino.cli.renditions import fetch_running, form_arguments, price_file, render_ref, text_arguments, text_file
 from belino.cli.show import clean, counted, progress_bar, shorten, show_json, show_table
 from belino.domain.errors import BelinoError
@@ -38,7 +39,7 @@ _GC_SAYS = (
 
 
 def media_arguments(parser: ArgumentParser) -> None:
-    names = "ls|fetch|text|price|sniff|fit|plan|gc"
+    names = "ls|fetch|text|transcribe|describe|price|sniff|fit|plan|gc"
     actions = parser.add_subparsers(dest="action", required=True, metavar=names, help="what to do")
     listing = actions.add_parser("ls", help="list media, newest first", description="List media, newest first.")
     listing.add_argument("--channel", metavar="CHANNEL", help="only of this channel (platform:account:channel)")
@@ -52,6 +53,8 @@ def media_arguments(parser: ArgumentParser) -> None:
     form_arguments(fetch)
     text = actions.add_parser("text", help="extract the text of a file", description="The text of a local file.")
     text_arguments(text)
+    for name, says in (("transcribe", "what is said in a file"), ("describe", "what a file shows")):
+        reading_arguments(actions.add_parser(name, help=says, description=f"Tell {says}; nothing is stored."))
     price = actions.add_parser("price", help="what a file would cost an agent", description="Price a local file.")
     price.add_argument("file", type=Path, metavar="FILE", help="a file on this machine")
     sniff = actions.add_parser(
@@ -90,6 +93,8 @@ def run_media(args: Namespace) -> int:
         "ls": _list,
         "fetch": _fetch,
         "text": text_file,
+        "transcribe": read_local,
+        "describe": read_local,
         "price": price_file,
         "sniff": sniff_files,
         "fit": fit_file,

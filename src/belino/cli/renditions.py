@@ -14,6 +14,7 @@ from belino.cli import OK
 from belino.cli.client import GatewayClient, plain, running_gateway, with_store
 from belino.cli.command import NotRunning, number_from
 from belino.cli.files import Target, as_blob, head_of, sniffed_file
+from belino.cli.reading_files import read_text, reading_prices
 from belino.cli.show import clean, clean_lines, progress_bar, show_json, show_table
 from belino.domain.errors import BelinoError, MediaError
 from belino.domain.media import Blob, MediaKind, open_files
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from belino.storage.store import Store
 
 LINES = "application/x-ndjson"
-FORMS = (*MADE, "file")
+READ_SECONDS = 600.0
+"""A long sound takes its time."""
+READ = ("transcript", "description")
+FORMS = (*MADE, *READ, "file")
 
 _SUFFIXES = {"image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp", "image/gif": ".gif"}
 
@@ -54,10 +58,14 @@ def text_file(args: Namespace) -> int:
     """belino media text FILE [--pages 3-5]"""
     from belino.media.renditions import CannotRender
 
+    if _is_written(args.file):
+        return read_text(args)
     try:
         told = asyncio.run(_whole_text(args.file, args.pages))
     except CannotRender as error:
         raise BelinoError(error.why) from None  # the reason alone: the user has the file and needs no copy
+    if not any(page.text.strip() for page in told):
+        return read_text(args)  # a scan
     if args.json:
         show_json({"file": str(args.file), "about": told[0].about, "text": "".join(page.text for page in told)})
         return OK
@@ -66,24 +74,35 @@ def text_file(args: Namespace) -> int:
     return OK
 
 
+def _is_written(path: Path) -> bool:
+    """Whether only text recognition finds text in a file: a picture or a video."""
+    from belino.media.image.header import DRAWN_MIMES
+    from belino.media.price import has_text
+
+    mime = sniffed_file(path).mime
+    return not has_text(mime) and (mime in DRAWN_MIMES or mime.startswith("video/"))
+
+
 def price_file(args: Namespace) -> int:
     """belino media price FILE"""
     from belino.media.price import prices
 
     path: Path = args.file
     facts = asyncio.run(_known(path))
-    costs = prices(facts)
+    made = prices(facts)
+    costs = {**asyncio.run(reading_prices(args, facts)), **made}
     if args.json:
         about = {"mime": facts.mime, "size": facts.size, "width": facts.width, "height": facts.height}
         more = {"seconds": facts.seconds, "parts": facts.parts, "unit": facts.unit}
         priced = {
-            form: {"tokens": cost.tokens, "bytes": cost.bytes, "seconds": cost.seconds} for form, cost in costs.items()
+            form: {"tokens": cost.tokens, "bytes": cost.bytes, "seconds": cost.seconds, "usd": cost.usd}
+            for form, cost in costs.items()
         }
         show_json({"file": str(path), **about, **more, "price": priced})
         return OK
     print(clean(f"{path.name}: {', '.join(_facts_words(facts))}"))
     rows = [(form, cost, cost.bytes, cost.seconds) for form, cost in costs.items()]
-    show_table(("as", "tokens", "bytes to fetch", "seconds (about)"), rows, empty="")
+    show_table(("as", "tokens and price", "bytes to fetch", "seconds (about)"), rows, empty="")
     return OK
 
 
@@ -92,6 +111,8 @@ def render_ref(args: Namespace) -> int:
     _wish(args)  # an invalid range fails before any call
     home = Home.at(args.home)
     gateway = running_gateway(home)
+    if args.form in READ:
+        return _read_ref(args, gateway)
     if gateway:
         media = _render_running(args, gateway)
     else:
@@ -114,6 +135,23 @@ def render_ref(args: Namespace) -> int:
         paths = _write_pictures(args.output, media, rendered["pictures"])
     for path in paths:
         print(clean(str(path)))
+    return OK
+
+
+def _read_ref(args: Namespace, gateway: GatewayClient | None) -> int:
+    """What is said in a ref, or what it shows; a gateway has the providers."""
+    if gateway is None:
+        raise NotRunning(f"{args.ref} can be read while a gateway runs; start `belino serve`")
+    asked = {"ref": args.ref, "as": args.form, "pages": args.pages, "time_range": args.time_range}
+    body = {name: value for name, value in asked.items() if value is not None}
+    answer = gateway.ask("POST", "/api/media/read", body, seconds=READ_SECONDS)
+    text = answer["reading"]["text"]
+    if args.json:
+        show_json(answer)
+    elif args.output:
+        print(clean(str(_write_text(args.output, {"file_name": f"{args.ref}.txt", "mime": "text/plain"}, text))))
+    else:
+        print(clean_lines(text))
     return OK
 
 

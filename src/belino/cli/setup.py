@@ -1,4 +1,4 @@
-"""belino setup PLATFORM, or agent: ask for the settings, test them, store them, and print the next steps."""
+"""belino setup PLATFORM, agent or reading: ask for the settings, test them, store them, and print the next steps."""
 
 import asyncio
 import getpass
@@ -25,6 +25,7 @@ from belino.net.redact import Secret
 from belino.storage.home import Home
 
 AGENT = "agent"
+READING = "reading"
 WEB = "web"
 """Needs no setup."""
 CHECK_SECONDS = 30.0
@@ -59,9 +60,12 @@ class WantedSettings:
 def setup_arguments(parser: ArgumentParser) -> None:
     ours = ", ".join(name for name in registry.built_in("adapters") if name != WEB)
     parser.add_argument(
-        "platform", metavar="PLATFORM", help=f"what to connect: {ours}, or an installed one; or agent: who answers"
+        "platform",
+        metavar="PLATFORM",
+        help=f"what to connect: {ours}, or an installed one; or agent: who answers; or reading: who reads media",
     )
-    parser.add_argument("--kind", metavar="KIND", help="with agent: its kind, like claude or llm")
+    parser.add_argument("--kind", metavar="KIND", help="of agent, like claude or llm; of media to read, like audio")
+    parser.add_argument("--provider", metavar="NAME", help="with reading: the provider, like deepgram")
     parser.add_argument("--account", default="default", metavar="NAME", help="which account, if there are several")
     parser.add_argument(
         "--token-env",
@@ -77,12 +81,16 @@ def setup_arguments(parser: ArgumentParser) -> None:
 
 def run_setup(args: Namespace) -> int:
     home = Home.at(args.home)
+    if args.platform == READING:
+        from belino.cli.reading_setup import set_up_reading
+
+        return set_up_reading(args, home)
     wanted = _agent(args, home) if args.platform == AGENT else _platform(args, home)
     questions: Sequence[Question] = getattr(wanted.plugin.module, "SETUP", ())
     if not questions:
         raise ConfigError(f"{wanted.plugin.name} needs no setup")
     answers = _answers(args, wanted.plugin, questions, wanted.there)
-    with _laid_down(home, answers.secrets) as keep:
+    with laid_down(home, answers.secrets) as keep:
         values = {**wanted.values, **answers.values}
         meant, text = edited(home.config_file, wanted.path, values, without=wanted.without)
         config = from_table(meant, secrets=home.secrets)
@@ -127,7 +135,7 @@ def _agent(args: Namespace, home: Home) -> WantedSettings:
     there = _there(home.config_file, [AGENT])
     kinds = [kind for kind in registry.built_in("agents") if hasattr(registry.find("agents", kind).module, "SETUP")]
     question = Question(key="kind", ask=f"Which kind of agent shall answer? ({', '.join(kinds)})", default=kinds[0])
-    kind = args.kind or _asked(args, question, there.get("kind", kinds[0])) or str(there.get("kind", kinds[0]))
+    kind = args.kind or asked(args, question, there.get("kind", kinds[0])) or str(there.get("kind", kinds[0]))
     plugin = registry.find("agents", kind)
     known = {field.name for field in fields(plugin.config_type)} | set(AGENT_KEYS)
 
@@ -163,12 +171,12 @@ def _there(file: Path, path: Sequence[str]) -> Mapping[str, Any]:
 def _answers(
     args: Namespace, plugin: registry.Plugin, questions: Sequence[Question], there: Mapping[str, Any]
 ) -> SetupAnswers:
-    given = dict(_pair(text) for text in args.set)
+    given = dict(pair_of(text) for text in args.set)
     hints = get_type_hints(plugin.config_type)
     unknown = sorted(given.keys() - hints.keys())
     if unknown:
         raise ConfigError(f"{plugin.name} has no key {unknown[0]!r}; known keys: {', '.join(sorted(hints))}")
-    answers = SetupAnswers(values={key: _typed(hints[key], key, text) for key, text in given.items()})
+    answers = SetupAnswers(values={key: typed(hints[key], key, text) for key, text in given.items()})
     defaults = {each.name: each.default for each in fields(plugin.config_type)}
     meant = {**defaults, **there, **answers.values}
     questions = [each for each in questions if each.when is None or meant.get(each.when[0]) == each.when[1]]
@@ -179,9 +187,9 @@ def _answers(
         if question.secret:
             _answer_secret(args, question, there, answers)
         else:
-            text = _asked(args, question, there.get(question.key, question.default))
+            text = asked(args, question, there.get(question.key, question.default))
             if text != "":
-                answers.values[question.key] = _typed(hints.get(question.key, str), question.key, text)
+                answers.values[question.key] = typed(hints.get(question.key, str), question.key, text)
     return answers
 
 
@@ -206,7 +214,7 @@ def _in_environment(
 
 def _answer_secret(args: Namespace, question: Question, there: Mapping[str, Any], answers: SetupAnswers) -> None:
     """A secret's name goes into the configuration; the secret itself into a file of its own, or nowhere."""
-    secret = _asked_secretly(args, question, kept=question.key in there)
+    secret = asked_secretly(args, question, kept=question.key in there)
     if secret:
         account = "" if args.account == "default" else f"{args.account}."
         name = f"{args.platform}.{account}{question.key}"
@@ -214,7 +222,7 @@ def _answer_secret(args: Namespace, question: Question, there: Mapping[str, Any]
         answers.secrets[name] = secret
 
 
-def _asked(args: Namespace, question: Question, default: object) -> str:
+def asked(args: Namespace, question: Question, default: object) -> str:
     if _silent(args):
         if default is None:
             raise ConfigError(f"{question.key} is needed; give it with --set {question.key}=VALUE")
@@ -228,7 +236,7 @@ def _asked(args: Namespace, question: Question, default: object) -> str:
     return line.strip()
 
 
-def _asked_secretly(args: Namespace, question: Question, *, kept: bool) -> str:
+def asked_secretly(args: Namespace, question: Question, *, kept: bool) -> str:
     if _silent(args):
         if kept or question.default is not None:
             return ""
@@ -262,14 +270,14 @@ def _silent(args: Namespace) -> bool:
     return bool(args.yes or args.json or not sys.stdin.isatty())
 
 
-def _pair(text: str) -> tuple[str, str]:
+def pair_of(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise ConfigError(f"--set takes KEY=VALUE, not {text!r}")
     return key, value
 
 
-def _typed(hint: Any, key: str, text: str) -> Any:
+def typed(hint: Any, key: str, text: str) -> Any:
     """An answer in the type of its key; the configuration validates the value."""
     kinds = {hint, *get_args(hint)}
     if bool in kinds:
@@ -285,7 +293,7 @@ def _typed(hint: Any, key: str, text: str) -> Any:
 
 
 @contextmanager
-def _laid_down(home: Home, secrets: Mapping[str, str]) -> Iterator[Any]:
+def laid_down(home: Home, secrets: Mapping[str, str]) -> Iterator[Any]:
     """New secrets, in place while the configuration that names them is tested; restored unless kept."""
     before: dict[str, str | None] = {}
     kept = False

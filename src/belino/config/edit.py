@@ -13,6 +13,7 @@ from belino.config.secrets import write_private
 from belino.domain.errors import ConfigError
 
 _HEADER = re.compile(r"\s*\[[^\[].*")
+_ANY_HEADER = re.compile(r"\s*\[")
 
 
 def edited(
@@ -44,6 +45,30 @@ def edited(
     raise ConfigError(f"{file} cannot be changed safely; write this into it yourself:\n{_as_table(path, values)}")
 
 
+def with_entry(
+    file: Path, meant: Mapping[str, Any], text: str, path: Sequence[str], entry: Mapping[str, Any]
+) -> tuple[dict[str, Any], str]:
+    """A configuration, parsed and as text, with one more table at the end of a list of tables. Nothing is written."""
+    more = deepcopy(dict(meant))
+    inner: Any = more
+    for step in path[:-1]:
+        inner = inner.setdefault(step, {}) if isinstance(inner, dict) else None
+    entries = inner.setdefault(path[-1], []) if isinstance(inner, dict) else None
+    if not isinstance(entries, list):
+        raise ConfigError(f"{file.name}: {'.'.join(path)} must be a list of tables")
+    entries.append(dict(entry))
+    if file.suffix == ".json":
+        return more, json.dumps(more, indent=2, ensure_ascii=False) + "\n"
+    table = _as_table(path, entry).replace("[", "[[", 1).replace("]", "]]", 1)
+    written = f"{text.rstrip()}\n\n{table}\n".lstrip("\n")
+    try:
+        if tomllib.loads(written) == more:
+            return more, written
+    except tomllib.TOMLDecodeError:
+        pass
+    raise ConfigError(f"{file} cannot be changed safely; write this into it yourself:\n{table}")
+
+
 def write_config(file: Path, text: str) -> None:
     """Write the configuration file atomically."""
     try:
@@ -58,7 +83,7 @@ def _with_values(text: str, path: Sequence[str], values: Mapping[str, Any], with
     if start is None:
         gap = "\n" if text.strip() else ""
         return f"{text.rstrip()}{gap and chr(10)}{gap}{_as_table(path, values)}\n".lstrip("\n")
-    end = next((n for n in range(start + 1, len(lines)) if _HEADER.match(lines[n])), len(lines))
+    end = next((n for n in range(start + 1, len(lines)) if _ANY_HEADER.match(lines[n])), len(lines))
     body = [line for line in lines[start + 1 : end] if not any(_sets(line, key) for key in without)]
     new = []
     for key, value in values.items():

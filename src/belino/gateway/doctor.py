@@ -1,4 +1,4 @@
-"""Doctor: checks of the machine, the state folder, the store, every adapter and every agent."""
+"""Doctor: checks of the machine, the state folder, the store, every adapter, every agent and every reader of media."""
 
 import asyncio
 import platform
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from belino import registry
 from belino.config import AgentConfig, Config
@@ -24,8 +25,13 @@ from belino.storage.home import Home
 from belino.storage.store import Store
 from belino.turns.agents import Agents
 
+if TYPE_CHECKING:
+    from belino.understanding.read import Understanding
+
 LEAST_FREE_BYTES = 1024**3
 CHECK_SECONDS = 15.0
+READING_SECONDS = 180.0
+"""For all readers of media together: a local model is loaded first."""
 
 NO_CHANNELS: Mapping[tuple[str, str], Sequence[str]] = MappingProxyType({})
 NO_TROUBLES: Mapping[str, str] = MappingProxyType({})
@@ -44,6 +50,7 @@ class RunningParts:
     troubles: Mapping[str, str] = field(default_factory=dict)
     """Store calls that are being retried."""
     sandbox: Sandbox | None = None
+    understanding: "Understanding | None" = None
 
 
 NOT_RUNNING = RunningParts()
@@ -68,7 +75,32 @@ async def examine(
         *await check_adapters(running.adapters, running.health, running.channels),
         *await check_agents(running.agents),
         *(await _ask("speech", running.speaker) if running.speaker is not None else ()),
+        *await check_reading(running.understanding),
     )
+
+
+async def check_reading(understanding: "Understanding | None") -> tuple[Finding, ...]:
+    """Let every configured reader of media read a sample of ours."""
+    if understanding is None:
+        return ()
+    try:
+        async with asyncio.timeout(READING_SECONDS):
+            return tuple(await understanding.check())
+    except TimeoutError:
+        return (Finding(name="reading", ok=False, says=f"no answer within {READING_SECONDS:.0f} seconds"),)
+    except BelinoError as error:
+        return (Finding(name="reading", ok=False, says=str(error)),)
+
+
+async def examine_reading(config: Config) -> tuple[Finding, ...]:
+    """The same without a running gateway."""
+    from belino.gateway.understanding import opened_understanding
+
+    try:
+        async with opened_understanding(config) as understanding:
+            return await check_reading(understanding)
+    except BelinoError as error:
+        return (Finding(name="reading", ok=False, says=str(error)),)
 
 
 async def examine_adapters(config: Config) -> tuple[Finding, ...]:
