@@ -16,7 +16,7 @@ from belino.storage.dialect import marks
 from belino.storage.row_ids import find_channel
 from belino.storage.text import sanitized
 
-_ALL_PARTS = (1, (1 << 63) - 1)
+ALL_PARTS = (1, (1 << 63) - 1)
 _INSERT_LIKENESS = """
 INSERT INTO likenesses (sha256, other, likeness) VALUES (?, ?, ?)
 ON CONFLICT (sha256, other) DO UPDATE SET likeness = excluded.likeness
@@ -28,7 +28,7 @@ class ReadingVerbs(BlobVerbs):
 
     async def reading(self, sha256: str, reader: str, *, parts: tuple[int, int] | None = None) -> DocumentText | None:
         """The text a reader has found in these bytes so far; only the parts from … to, if they are given."""
-        return await self._database.read(lambda tx: find_reading(tx, sha256, reader, parts or _ALL_PARTS))
+        return await self._database.read(lambda tx: find_reading(tx, sha256, reader, parts or ALL_PARTS))
 
     async def keep_reading(self, sha256: str, reader: str, text: DocumentText) -> bool:
         """Store a reading, with the parts that were read before.

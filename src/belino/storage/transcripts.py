@@ -3,17 +3,18 @@
 Their verbs include those of the attempts to read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import orjson
 
 from belino.domain.media import DocumentText
 from belino.domain.message import ConversationKey
-from belino.domain.reading import AttemptRecord, ReadSegment, Spent, TranscriptWindow
+from belino.domain.reading import AttemptRecord, ReadSegment, Spent, StoredText, TranscriptWindow
 from belino.storage import reading_attempts
 from belino.storage.database import Tx
-from belino.storage.readings import ReadingVerbs, keep_reading
+from belino.storage.dialect import marks
+from belino.storage.readings import ALL_PARTS, ReadingVerbs, find_reading, keep_reading
 from belino.storage.text import sanitized
 
 
@@ -28,6 +29,12 @@ class TranscriptVerbs(ReadingVerbs):
         """Store a window of a transcript, and the same as a text that is searched; False as for `keep_reading`."""
         heard, read = sanitized(window), sanitized(text)
         return await self._database.write(lambda tx: keep_transcript(tx, sha256, reader, heard, read))
+
+    async def texts_of(self, sha256s: Sequence[str]) -> Mapping[str, tuple[StoredText, ...]]:
+        """What providers found in these bytes, each under its reader's key, oldest first."""
+        if not sha256s:
+            return {}
+        return await self._database.read(lambda tx: texts_of(tx, sha256s))
 
     async def note_attempts(self, records: Sequence[AttemptRecord]) -> None:
         """Store attempts to read refs, and count their cost toward the channel's daily limits."""
@@ -72,6 +79,22 @@ def find_transcript(tx: Tx, sha256: str, reader: str) -> TranscriptWindow | None
         (sha256, reader),
     ).fetchone()
     return None if row is None else _unpacked(row["told"])
+
+
+def texts_of(tx: Tx, sha256s: Sequence[str]) -> Mapping[str, tuple[StoredText, ...]]:
+    """What providers found in these bytes, oldest first; a document's own text is not among it."""
+    rows = tx.execute(
+        f"SELECT sha256, reader FROM readings WHERE sha256 IN ({marks(sha256s)}) ORDER BY id", tuple(sha256s)
+    ).fetchall()
+    found: dict[str, tuple[StoredText, ...]] = {}
+    for row in rows:
+        sha256, reader = row["sha256"], row["reader"]
+        # Only the key of a provider's reading has colons.
+        text = find_reading(tx, sha256, reader, ALL_PARTS) if ":" in reader else None
+        if text is not None:
+            told = StoredText(reader=reader, text=text, window=find_transcript(tx, sha256, reader))
+            found[sha256] = (*found.get(sha256, ()), told)
+    return found
 
 
 def _packed(window: TranscriptWindow) -> bytes:

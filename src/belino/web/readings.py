@@ -75,9 +75,7 @@ def reads_json(site: Site) -> Json:
     """What can be read here, by kind of media: the forms, each with its price."""
     understanding = site.gateway.understanding
     return {
-        capability.value: []
-        if understanding is None
-        else [
+        capability.value: [
             {"as": form, "usd": usd_words(price, capability), "local": price.local}
             for form, price in understanding.prices(facts, _ANYWHERE).items()
         ]
