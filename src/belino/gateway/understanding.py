@@ -24,7 +24,7 @@ from belino.understanding.read import Hold, ReadingRoom, Understanding
 
 if TYPE_CHECKING:
     from belino.gateway.gateway import Gateway
-    from belino.storage.reading_verbs import ReadingVerbs
+    from belino.storage.transcripts import TranscriptVerbs
 
 AGENTS: Mapping[str, str] = {"claude": "anthropic"}
 """The provider of media understanding behind a kind of agent; that of `llm` is in its model's name."""
@@ -96,7 +96,7 @@ async def opened_understanding(config: Config) -> AsyncIterator[Understanding]:
             sandbox = await opening.enter_async_context(Sandbox(config.media.sandbox))
             contexts = ProviderContexts(config, clock, scratch)
             room = ReadingRoom(
-                store=cast("ReadingVerbs", None),
+                store=cast("TranscriptVerbs", None),
                 sandbox=sandbox,
                 scratch=scratch,
                 renderer=lambda: Renderer(make_makers(sandbox, scratch, nothing)),
