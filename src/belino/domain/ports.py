@@ -369,8 +369,24 @@ class LocalWorker(Protocol):
     ) -> Mapping[str, object]:
         """Call a function (`package.module:name`) in the worker and return its JSON value; ProviderError if it fails.
 
-        The function gets the descriptors of the material and the options. Its module's `prepare()` loads the model
-        before the walls go up.
+        The function gets the descriptors of the material and the options. Its module's `prepare()` imports the library
+        in the parent process, and its `load(options)` loads the model in the job's process, before the walls go up.
+        """
+        ...
+
+    async def run_program(
+        self,
+        command: Sequence[str],
+        material: Material,
+        *,
+        readable: Sequence[Path],
+        environment: Mapping[str, str],
+        seconds: float,
+        memory: int,
+    ) -> str:
+        """Run a program on the material, its standard input, and return its output; ProviderError if it fails.
+
+        It has no network, writes no files, and reads only what is below `readable`.
         """
         ...
 
@@ -390,6 +406,11 @@ class ProviderContext(Protocol):
     @property
     def scratch(self) -> Path:
         """A folder for files of one call, which the provider removes."""
+        ...
+
+    @property
+    def models(self) -> Path:
+        """The folder of models that `belino models get` fetched; a local provider finds them there by name."""
         ...
 
 

@@ -18,16 +18,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from belino.domain.errors import MediaError
-from belino.media.sandbox.walls import leave_the_network, open_nowhere, raise_walls
+from belino.domain.errors import MediaError, ProviderError
+from belino.media.sandbox.walls import leave_the_network, open_nowhere, raise_program_walls, raise_walls, set_limits
 
 ANSWER_BYTES = 16 * 1024
-"""An answer must fit into a pipe that is read only after the child has exited."""
+"""An answer must fit into a pipe that is read only after the child has exited; in a file it may be longer."""
+DESCRIPTORS_AT_MOST = 18
 REQUEST_BYTES = 64 * 1024
 WORDS_AT_MOST = 300
 LENGTH_BYTES = 4
 THREADS_AT_MOST = 128
 """More threads than fit into a child's memory, each with a stack of the usual size."""
+RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+"""Bytes in one unit of the memory that the system reports for a process."""
 LOOK_SECONDS = 0.05
 """How often children's threads are counted: thousands can start in this interval, but not all that a system has."""
 
@@ -39,8 +42,8 @@ class _Child:
     killed_for: str = ""
 
 
-def main(descriptor: int, modules: list[str], paths: list[str]) -> None:
-    """Prepare, report readiness, and fork until the gateway has exited."""
+def main(descriptor: int, modules: list[str], paths: list[str], idle_seconds: float | None) -> None:
+    """Prepare, report readiness, and fork until the gateway has exited or there is no job for so long."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=descriptor)
     nowhere = open_nowhere()
@@ -54,7 +57,7 @@ def main(descriptor: int, modules: list[str], paths: list[str]) -> None:
     gc.collect()
     gc.freeze()
     _tell(control, {"ready": True})
-    _serve(control, nowhere)
+    _serve(control, nowhere, idle_seconds)
 
 
 def _prepare(modules: list[str]) -> None:
@@ -64,7 +67,7 @@ def _prepare(modules: list[str]) -> None:
             prepare()
 
 
-def _serve(control: socket.socket, nowhere: int | None) -> None:
+def _serve(control: socket.socket, nowhere: int | None, idle_seconds: float | None) -> None:
     awake, wake = os.pipe()
     os.set_blocking(awake, False)
     os.set_blocking(wake, False)
@@ -73,7 +76,10 @@ def _serve(control: socket.socket, nowhere: int | None) -> None:
     children: dict[int, _Child] = {}
     try:
         while True:
-            ready, _, _ = select.select([control.fileno(), awake], [], [], _until_next(children))
+            until = _until_next(children) if children else idle_seconds
+            ready, _, _ = select.select([control.fileno(), awake], [], [], until)
+            if not ready and not children:
+                return
             if awake in ready:
                 os.read(awake, 4096)
             _bury(control, children)
@@ -92,11 +98,12 @@ def _until_next(children: dict[int, _Child]) -> float | None:
 
 def _bury(control: socket.socket, children: dict[int, _Child]) -> None:
     for pid in list(children):
-        gone, status = os.waitpid(pid, os.WNOHANG)
+        gone, status, usage = os.wait4(pid, os.WNOHANG)
         if gone:
             child = children.pop(pid)
             code = os.waitstatus_to_exitcode(status)
-            _tell(control, {"job": child.job, "code": code, "killed_for": child.killed_for})
+            took = {"cpu_seconds": usage.ru_utime + usage.ru_stime, "peak_bytes": usage.ru_maxrss * RSS_UNIT}
+            _tell(control, {"job": child.job, "code": code, "killed_for": child.killed_for, **took})
 
 
 def _kill_unruly(children: dict[int, _Child]) -> None:
@@ -121,7 +128,7 @@ def _count_threads(pid: int) -> int:
 
 def _take(control: socket.socket, children: dict[int, _Child], nowhere: int | None) -> bool:
     """Start the requested job; False when the gateway has exited."""
-    head, descriptors, _, _ = socket.recv_fds(control, LENGTH_BYTES, 3)
+    head, descriptors, _, _ = socket.recv_fds(control, LENGTH_BYTES, DESCRIPTORS_AT_MOST)
     if len(head) < LENGTH_BYTES:
         return False
     request = json.loads(_exactly(control, int.from_bytes(head)))
@@ -161,16 +168,51 @@ def _be_the_child(parent: int, request: dict[str, Any], descriptors: list[int], 
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         answer, *files = descriptors
         _close_others(descriptors if nowhere is None else [*descriptors, nowhere])
+        if "program" in request:
+            _become(parent, request, answer, files)
         function = _function(request["function"])
+        unloaded = _load(request)
         raise_walls(parent=parent, memory=request["memory"], seconds=request["cpu"], nowhere=nowhere)
-        written = json.dumps(_do(function, files, request["options"])).encode()
-        if len(written) <= ANSWER_BYTES:
-            os.write(answer, written)
+        written = json.dumps(unloaded or _do(function, files, request["options"])).encode()
+        if len(written) <= request.get("answer_bytes", ANSWER_BYTES):
+            _write(answer, written)
             code = 0
         else:
-            os.write(answer, b'{"error": "answer"}')
+            _write(answer, b'{"error": "answer"}')
     finally:
         os._exit(code)
+
+
+def _become(parent: int, request: dict[str, Any], answer: int, files: list[int]) -> None:
+    """Run a program in the place of the child: its input is the file, its output the answer; never returns."""
+    program, *_ = command = request["program"]
+    raise_program_walls(
+        parent=parent,
+        memory=request["memory"],
+        seconds=request["cpu"],
+        output=request["answer_bytes"],
+        readable=request["readable"],
+    )
+    os.lseek(files[0], 0, os.SEEK_SET)
+    os.dup2(files[0], 0)
+    os.dup2(answer, 1)
+    _close_others([])
+    os.execve(program, command, request["environment"])  # noqa: S606 - no shell, and behind walls
+
+
+def _load(request: dict[str, Any]) -> dict[str, Any] | None:
+    """Let the function's module load its model, which takes files; the failure if that fails."""
+    load = getattr(importlib.import_module(request["function"].partition(":")[0]), "load", None)
+    if load is None:
+        return None
+    set_limits(memory=request["memory"], seconds=request["cpu"])
+    failure = _do(load, [], request["options"])
+    return None if "result" in failure else failure
+
+
+def _write(answer: int, written: bytes) -> None:
+    while written:
+        written = written[os.write(answer, written) :]
 
 
 def _close_others(kept: list[int]) -> None:
@@ -192,7 +234,7 @@ def _do(function: Callable[..., Any], files: list[int], options: dict[str, Any])
         if files:
             os.lseek(files[0], 0, os.SEEK_SET)
         return {"result": function(*files, options)}
-    except MediaError as error:
+    except (MediaError, ProviderError) as error:
         return {"refused": str(error)[:WORDS_AT_MOST]}
     except MemoryError:
         return {"error": "memory"}
@@ -205,4 +247,4 @@ def _do(function: Callable[..., Any], files: list[int], options: dict[str, Any])
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), json.loads(sys.argv[2]), json.loads(sys.argv[3]))
+    main(int(sys.argv[1]), *(json.loads(argument) for argument in sys.argv[2:]))

@@ -80,6 +80,7 @@ ENVIRONMENT = {
 _TRIAL = "sandbox.trial"
 _TRIAL_FUNCTION = "belino.media.sandbox.walls:try_walls"
 _NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+_NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 
 class Sandbox:
@@ -233,10 +234,12 @@ class LineLost(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a child ended: its exit code (negative for a signal), and the reason if the parent killed it."""
+    """How a child ended: its exit code (negative for a signal), the reason if the parent killed it, and its usage."""
 
     code: int
     killed_for: Literal["", "time", "threads"]
+    cpu_seconds: float = 0.0
+    peak_bytes: int = 0
 
 
 class ParentLine:
@@ -255,11 +258,19 @@ class ParentLine:
         self._loop.add_reader(control, self._hear)
 
     @classmethod
-    async def open(cls, modules: Sequence[str], paths: Sequence[str], settings: Mapping[str, str]) -> Self:
-        """Start a parent and wait until it is prepared."""
+    async def open(
+        cls,
+        modules: Sequence[str],
+        paths: Sequence[str],
+        settings: Mapping[str, str] = _NO_SETTINGS,
+        *,
+        idle_seconds: float | None = None,
+    ) -> Self:
+        """Start a parent and wait until it is prepared; it ends when it has no job for so long."""
         ours, theirs = socket.socketpair()
         try:
-            process = await _started(theirs, modules, paths, settings)
+            arguments = [json.dumps(each) for each in (list(modules), list(paths), idle_seconds)]
+            process = await _started(theirs, arguments, settings)
         except asyncio.CancelledError:
             ours.close()
             raise
@@ -327,12 +338,14 @@ class ParentLine:
             heard = b""
         if not heard:
             self._lose("it is gone")
+            # So that the system can forget it; who closes the line may come much later.
+            self._loop.run_in_executor(None, self._process.wait)
             return
         *lines, self._heard = (self._heard + heard).split(b"\n")
         for line in lines:
             self._note(json.loads(line))
 
-    def _note(self, message: Mapping[str, Any]) -> None:
+    def _note(self, message: dict[str, Any]) -> None:
         if "failed" in message:
             self._ready.set_exception(MediaError(f"the sandbox could not be started: {message['failed']}"))
             return
@@ -340,9 +353,9 @@ class ParentLine:
             self._prepared = True
             self._ready.set_result(None)
             return
-        ending = self._jobs.get(message["job"])
+        ending = self._jobs.get(message.pop("job"))
         if ending is not None and not ending.done():
-            ending.set_result(Ended(code=message["code"], killed_for=message["killed_for"]))
+            ending.set_result(Ended(**message))
 
     def _lose(self, why: str) -> None:
         if self.lost:
@@ -359,10 +372,10 @@ class ParentLine:
 
 
 async def _started(
-    control: socket.socket, modules: Sequence[str], paths: Sequence[str], settings: Mapping[str, str]
+    control: socket.socket, arguments: Sequence[str], settings: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
     """The process; one whose caller waits no longer is ended as soon as it runs."""
-    starting = asyncio.get_running_loop().run_in_executor(None, _start, control.dup(), modules, paths, settings)
+    starting = asyncio.get_running_loop().run_in_executor(None, _start, control.dup(), arguments, settings)
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
@@ -376,14 +389,11 @@ def _end(starting: "asyncio.Future[subprocess.Popen[bytes]]") -> None:
         starting.result().wait()
 
 
-def _start(
-    control: socket.socket, modules: Sequence[str], paths: Sequence[str], settings: Mapping[str, str]
-) -> subprocess.Popen[bytes]:
+def _start(control: socket.socket, arguments: Sequence[str], settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """With a copy of the socket, which may be closed before this thread is done."""
     with control:
-        arguments = [str(control.fileno()), json.dumps(list(modules)), json.dumps(list(paths))]
         return subprocess.Popen(  # noqa: S603 - our own module, our own arguments
-            [sys.executable, "-I", "-m", "belino.media.sandbox.parent", *arguments],
+            [sys.executable, "-I", "-m", "belino.media.sandbox.parent", str(control.fileno()), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -13,7 +13,7 @@ import signal
 import socket
 import struct
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 MEMORY_BYTES = 768 * 1024 * 1024
@@ -27,8 +27,10 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 
 _SECCOMP_FILTER = 2
 _CAPABILITIES_64_BIT = 0x20080522
 _CLONE_NEWUSER, _CLONE_NEWNET, _CLONE_NEWIPC, _CLONE_THREAD = 0x10000000, 0x40000000, 0x08000000, 0x00010000
-_LANDLOCK_CREATE, _LANDLOCK_RESTRICT = 444, 446
+_LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 _LANDLOCK_VERSION = 1
+_LANDLOCK_BENEATH = 1
+_LANDLOCK_EXECUTE, _LANDLOCK_READ_FILE, _LANDLOCK_READ_FOLDER = 1 << 0, 1 << 2, 1 << 3
 # The file rights that each Landlock version added, as a mask of all up to it.
 _LANDLOCK_FILES = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
 _LANDLOCK_FILES_SINCE_5 = (1 << 16) - 1
@@ -73,6 +75,12 @@ _REFUSED: Mapping[str, tuple[int | None, int | None]] = {
     "fchmod": (91, 52), "fchown": (93, 55), "fsetxattr": (190, 7), "fremovexattr": (199, 16),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7), "arm64": (1, 0xC00000B7)}
+_PROGRAMS_NEED = frozenset(
+    {"execve", "stat", "lstat", "statx", "access", "faccessat", "faccessat2", "readlink", "readlinkat", "statfs"}
+)
+"""What a program's loader and libraries call; files are kept from it by Landlock."""
+_OPEN_FLAGS = {"open": 24, "openat": 32}
+"""Where a call that opens a file has its flags."""
 _CLONE, _CLONE3, _PRLIMIT, _TGKILL = (56, 220), (435, 435), (302, 261), (234, 131)
 _PRCTL, _FCNTL = (157, 167), (72, 25)
 _F_SETOWN, _F_SETOWN_EX = 8, 15
@@ -99,8 +107,20 @@ def open_nowhere() -> int | None:
 def raise_walls(*, parent: int, memory: int, seconds: int, nowhere: int | None = None) -> None:
     """Confine this process for good: it keeps only its open files, and ends with its parent."""
     set_limits(memory=memory, seconds=seconds)
-    if platform.system() != "Linux":
-        return
+    if platform.system() == "Linux":
+        _confine(parent, readable=(), programs=False, nowhere=nowhere)
+
+
+def raise_program_walls(*, parent: int, memory: int, seconds: int, output: int, readable: Sequence[str]) -> None:
+    """Confine this process, which then runs a program: it may read below `readable`, write `output` bytes, no more."""
+    set_limits(memory=memory, seconds=seconds)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (output, output))
+    if platform.system() == "Linux":
+        _confine(parent, readable=readable, programs=True)
+
+
+def _confine(parent: int, *, readable: Sequence[str], programs: bool, nowhere: int | None = None) -> None:
     # When the machine runs out of memory, this process is the first to kill.
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
@@ -113,8 +133,8 @@ def raise_walls(*, parent: int, memory: int, seconds: int, nowhere: int | None =
     system.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     # Where root starts the gateway and cannot create a network namespace, children would be root as well.
     system.capset(struct.pack("Ii", _CAPABILITIES_64_BIT, 0), bytes(24))
-    _landlock(system)
-    _seccomp(system)
+    _landlock(system, readable)
+    _seccomp(system, programs=programs)
 
 
 def _leave_all_paths(nowhere: int | None) -> None:
@@ -141,8 +161,8 @@ def set_limits(*, memory: int, seconds: int) -> None:
             resource.setrlimit(kind, (soft, hard))
 
 
-def _landlock(system: ctypes.CDLL) -> None:
-    """A ruleset that handles everything and allows nothing."""
+def _landlock(system: ctypes.CDLL, readable: Sequence[str]) -> None:
+    """A ruleset that handles everything and allows nothing except reading and running what is below `readable`."""
     version = int(system.syscall(_LANDLOCK_CREATE, None, 0, _LANDLOCK_VERSION))
     if version < 1:
         return
@@ -152,31 +172,53 @@ def _landlock(system: ctypes.CDLL) -> None:
     ]
     ruleset = int(system.syscall(_LANDLOCK_CREATE, rules, ctypes.c_size_t(len(rules)), 0))
     if ruleset >= 0:
+        for path in readable:
+            _let_read(system, ruleset, path)
         system.syscall(_LANDLOCK_RESTRICT, ruleset, 0)
         os.close(ruleset)
+
+
+def _let_read(system: ctypes.CDLL, ruleset: int, path: str) -> None:
+    try:
+        beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # not every system has every folder
+    rights = _LANDLOCK_EXECUTE | _LANDLOCK_READ_FILE
+    if Path(path).is_dir():
+        rights |= _LANDLOCK_READ_FOLDER
+    system.syscall(_LANDLOCK_ADD, ruleset, _LANDLOCK_BENEATH, struct.pack("=Qi", rights, beneath), 0)
+    os.close(beneath)
 
 
 class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_char_p))
 
 
-def _seccomp(system: ctypes.CDLL) -> None:
+def _seccomp(system: ctypes.CDLL, *, programs: bool) -> None:
     machine = _MACHINES.get(platform.machine())
     if machine is None:
         return
-    steps = _filter(*machine)
+    steps = _filter(*machine, programs=programs)
     program = _Program(length=len(steps) // 8, steps=steps)
     system.prctl(_PR_SET_SECCOMP, _SECCOMP_FILTER, ctypes.byref(program), 0, 0)
 
 
-def _filter(column: int, architecture: int) -> bytes:
-    """A BPF program: the listed calls fail, newer ones and those of another machine; threads may start."""
+def _filter(column: int, architecture: int, *, programs: bool) -> bytes:
+    """A BPF program: the listed calls fail, newer ones and those of another machine; threads may start.
+
+    A program may also be run, and files opened for reading.
+    """
     number, machine, first, second, third = 0, 4, 16, 24, 32
     refuse, allow = (_RETURN, 0, 0, _ERRNO | errno.EPERM), (_RETURN, 0, 0, _ALLOW)
     steps = [(_LOAD, 0, 0, machine), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _KILL)]
     steps += [(_LOAD, 0, 0, number), (_AT_LEAST, 0, 1, _UNKNOWN), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
-    for numbers in _REFUSED.values():
-        if (call := numbers[column]) is not None:
+    for name, numbers in _REFUSED.items():
+        if (call := numbers[column]) is None or (programs and name in _PROGRAMS_NEED):
+            continue
+        if programs and name in _OPEN_FLAGS:
+            steps += [(_EQUAL, 0, 4, call), (_LOAD, 0, 0, _OPEN_FLAGS[name])]
+            steps += [(_ANY_BIT, 0, 1, os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC), refuse, allow]
+        else:
             steps += [(_EQUAL, 0, 1, call), refuse]
     # The C library tries clone3 first and falls back to clone, whose flags can be checked.
     steps += [(_EQUAL, 0, 1, _CLONE3[column]), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
