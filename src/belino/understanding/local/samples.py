@@ -1,0 +1,63 @@
+"""Samples and pixels: the worker's material as arrays."""
+
+import os
+import struct
+from typing import TYPE_CHECKING
+
+from belino.domain.errors import ProviderError
+
+if TYPE_CHECKING:
+    from numpy import float32, uint8
+    from numpy.typing import NDArray
+
+RATE = 16_000
+"""Samples a second."""
+WAV_HEADER = 44
+_HEADER_BYTES = 64
+
+
+def prepare() -> None:
+    """Import numpy, with one thread: the libraries that use it have threads of their own."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"
+    import numpy  # noqa: F401 - the child cannot import
+
+
+def samples_of(source: int) -> "NDArray[float32]":
+    """The samples of a WAV file (16 kHz, one channel, 16 bits), from -1 to 1."""
+    import numpy as np
+
+    head = os.pread(source, WAV_HEADER, 0)
+    if len(head) < WAV_HEADER or struct.unpack("<4x4x4s4xIHHIIHH", head[:36]) != (
+        b"WAVE", 16, 1, 1, RATE, 2 * RATE, 2, 16
+    ):  # fmt: skip
+        raise ProviderError("the material is no WAV of 16 kHz, one channel and 16 bits")
+    with os.fdopen(os.dup(source), "rb") as file:
+        file.seek(WAV_HEADER)
+        whole = file.read()
+    return np.frombuffer(whole[: len(whole) & ~1], "<i2").astype(np.float32) / 32_768.0
+
+
+def pixels_of(source: int) -> "NDArray[uint8]":
+    """The pixels of a portable pixmap: rows, columns, and red, green and blue."""
+    import numpy as np
+
+    width, height, start = _pixmap(os.pread(source, _HEADER_BYTES, 0))
+    with os.fdopen(os.dup(source), "rb") as file:
+        file.seek(start)
+        whole = file.read(width * height * 3)
+    if len(whole) < width * height * 3:
+        raise ProviderError("the material is a pixmap that ends too early")
+    return np.frombuffer(whole, np.uint8).reshape(height, width, 3)
+
+
+def _pixmap(head: bytes) -> tuple[int, int, int]:
+    """Width, height, and where the pixels begin."""
+    fields = head.split(maxsplit=4)
+    if len(fields) < 4 or fields[0] != b"P6" or fields[3] != b"255" or not (fields[1] + fields[2]).isdigit():
+        raise ProviderError("the material is no portable pixmap of 24 bits")
+    # One white space ends the header; whatever follows is a pixel.
+    start = 0
+    for field in fields[:4]:
+        start = head.index(field, start) + len(field)
+    return int(fields[1]), int(fields[2]), start + 1

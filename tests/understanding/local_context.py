@@ -1,0 +1,66 @@
+"""What a local provider needs of the gateway, with a real worker; and material for it."""
+
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image, ImageDraw, ImageFont
+
+from belino.domain.ports import Clock, HttpClient
+from belino.domain.reading import Material
+from belino.net.clock import SystemClock
+from belino.testing import espeak
+from belino.understanding.worker import ModelWorker
+
+PIXMAP = "image/x-portable-pixmap"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalContext:
+    worker: ModelWorker
+    scratch: Path
+    models: Path
+    clock: Clock
+
+    @property
+    def http(self) -> HttpClient:
+        raise AssertionError("a local provider uses no network")
+
+
+@asynccontextmanager
+async def local_context(folder: Path) -> AsyncIterator[LocalContext]:
+    worker = ModelWorker()
+    try:
+        yield LocalContext(worker=worker, scratch=folder, models=folder / "models", clock=SystemClock())
+    finally:
+        await worker.close()
+
+
+def sound(folder: Path, text: str, *, voice: str = "en-us") -> Material:
+    path = folder / f"{voice}.wav"
+    seconds = espeak.speak(text, path, voice=voice)
+    return Material(path=path, mime="audio/wav", size=path.stat().st_size, seconds=seconds)
+
+
+def silence(folder: Path, *, seconds: int = 5, loudness: int = 0) -> Material:
+    """Nothing, or white noise."""
+    chance = random.Random(7)
+    samples = b"".join(
+        chance.randint(-loudness, loudness).to_bytes(2, "little", signed=True) for _ in range(seconds * espeak.RATE)
+    )
+    path = folder / f"quiet-{loudness}.wav"
+    espeak.write_wav(path, samples)
+    return Material(path=path, mime="audio/wav", size=path.stat().st_size, seconds=seconds)
+
+
+def picture(folder: Path, lines: Sequence[tuple[int, int, str]], *, size: tuple[int, int] = (1000, 500)) -> Material:
+    """A picture of text: each line with its left and top."""
+    image = Image.new("RGB", size, "white")
+    drawing, font = ImageDraw.Draw(image), ImageFont.load_default(30)
+    for left, top, text in lines:
+        drawing.text((left, top), text, fill="black", font=font)
+    path = folder / "picture.ppm"
+    image.save(path)
+    return Material(path=path, mime=PIXMAP, size=path.stat().st_size)
