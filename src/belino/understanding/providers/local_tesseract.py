@@ -1,0 +1,163 @@
+"""Local tesseract: reads printed text in pictures with the tesseract program, confined in the worker.
+
+Its output is the table of `tesseract … tsv`: https://tesseract-ocr.github.io/tessdoc/Command-Line-Usage.html
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from belino.domain.errors import ProviderError
+from belino.domain.ports import ProviderContext
+from belino.domain.reading import Material, Read, ReadingOptions, Skill
+from belino.understanding.local.answers import written
+from belino.understanding.local.reading_order import CELL_GAP, PlacedLine, as_answer, in_reading_order, joined
+
+ENGLISH = "eng"
+TRAINED = ".traineddata"
+LEAST_CONFIDENCE = 0.3
+"""A line of lower confidence is a pattern that is no text."""
+LIBRARIES = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/opt", "/nix/store", "/etc/ld.so.cache")
+"""Where programs have their libraries: all that it may read, besides itself and its models."""
+DATA_BESIDE = ("share/tessdata", "share/tesseract-ocr/5/tessdata", "share/tesseract-ocr/4.00/tessdata")
+COLUMNS = 12
+LINE_LEVEL, WORD_LEVEL = "4", "5"
+
+CODES = {
+    "ar": "ara", "bg": "bul", "ca": "cat", "cs": "ces", "da": "dan", "de": "deu", "el": "ell", "en": "eng",
+    "es": "spa", "et": "est", "fa": "fas", "fi": "fin", "fr": "fra", "he": "heb", "hi": "hin", "hr": "hrv",
+    "hu": "hun", "id": "ind", "it": "ita", "ja": "jpn", "ko": "kor", "lt": "lit", "lv": "lav", "nl": "nld",
+    "no": "nor", "pl": "pol", "pt": "por", "ro": "ron", "ru": "rus", "sk": "slk", "sl": "slv", "sr": "srp",
+    "sv": "swe", "th": "tha", "tr": "tur", "uk": "ukr", "vi": "vie", "zh": "chi_sim",
+}  # fmt: skip
+"""Language tags, and tesseract's names of their models."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Keys of an entry."""
+
+    model: str | None = None
+    """Names of tesseract's models, such as `deu+eng`; by the language of the message if empty."""
+    command: str = ""
+    """The program; the one on PATH if empty."""
+    data: str = ""
+    """The folder of its models; found beside the program if empty."""
+    memory_mb: int = 1_000
+    """The address space of a job."""
+
+
+def missing(config: Config) -> str:
+    """How to install what is missing here; empty if nothing is."""
+    if _program(config) is None:
+        name = config.command or "tesseract"
+        return f"{name} is not installed here; get it with `apt install tesseract-ocr` or `brew install tesseract`"
+    if not _trained(config):
+        return (
+            "tesseract has no models here; get them with `apt install tesseract-ocr-eng`, or set `data` to their folder"
+        )
+    return ""
+
+
+class Provider:
+    """Reads text with tesseract."""
+
+    skills = frozenset({Skill.READ_TEXT})
+    local = True
+
+    def __init__(self, config: Config, context: ProviderContext) -> None:
+        self._config = config
+        self._context = context
+        names = frozenset(_trained(config))
+        self.languages = frozenset(tag for tag, name in CODES.items() if name in names) or None
+
+    def model(self, skill: Skill) -> str:
+        return f"tesseract {self._config.model}" if self._config.model else "tesseract"
+
+    async def read(self, skill: Skill, material: Sequence[Material], options: ReadingOptions) -> Read:
+        if absent := missing(self._config):
+            raise ProviderError(absent)
+        (picture,) = material
+        program, data = _program(self._config), _data(self._config)
+        assert program is not None
+        assert data is not None
+        table = await self._context.worker.run_program(
+            [str(program), "stdin", "stdout", "-l", self._models(options.language), "tsv"],
+            picture,
+            readable=[program, data, *(Path(folder) for folder in LIBRARIES)],
+            # With more threads it takes more CPU, and no less time.
+            environment={"OMP_THREAD_LIMIT": "1", "TESSDATA_PREFIX": str(data), "LC_ALL": "C.UTF-8"},
+            seconds=options.timeout,
+            memory=self._config.memory_mb * 1024 * 1024,
+        )
+        return written(_answer(table), model=self.model(skill))
+
+    def _models(self, language: str | None) -> str:
+        if self._config.model:
+            return self._config.model
+        names = _trained(self._config)
+        wanted = CODES.get((language or "en").partition("-")[0].lower(), ENGLISH)
+        return wanted if wanted in names else ENGLISH if ENGLISH in names else names[0]
+
+
+def _program(config: Config) -> Path | None:
+    found = shutil.which(config.command or "tesseract")
+    return None if found is None else Path(found).resolve()
+
+
+def _data(config: Config) -> Path | None:
+    """The folder of the models: configured, named by the environment, or beside the program."""
+    program = _program(config)
+    if config.data or program is None:
+        return Path(config.data).expanduser() if config.data else None
+    prefix = os.environ.get("TESSDATA_PREFIX", "")
+    folders = [Path(prefix), Path(prefix) / "tessdata"] if prefix else []
+    folders += [program.parent.parent / beside for beside in DATA_BESIDE]
+    return next((folder for folder in folders if any(folder.glob(f"*{TRAINED}"))), None)
+
+
+def _trained(config: Config) -> tuple[str, ...]:
+    """The names of the installed models of languages."""
+    folder = _data(config)
+    names = () if folder is None else (path.name.removesuffix(TRAINED) for path in folder.glob(f"*{TRAINED}"))
+    return tuple(sorted(name for name in names if name not in ("osd", "equ")))
+
+
+def _answer(table: str) -> dict[str, object]:
+    """The rows of the table as lines with places."""
+    rows = [row.split("\t") for row in table.splitlines()[1:]]
+    if any(len(row) != COLUMNS for row in rows):
+        raise ProviderError("tesseract gave no proper table")
+    try:
+        width, height = next(((int(row[8]), int(row[9])) for row in rows if row[0] == "1"), (1, 1))
+        lines = [line for line in _lines(rows) if line.confidence >= LEAST_CONFIDENCE]
+        return as_answer(in_reading_order(lines), max(1, width), max(1, height))
+    except ValueError as error:
+        raise ProviderError("tesseract gave no proper table") from error
+
+
+def _lines(rows: Iterable[Sequence[str]]) -> Iterator[PlacedLine]:
+    """The words of each line, in one piece where they stand close together: columns may share a line."""
+    piece: list[PlacedLine] = []
+    for row in rows:
+        word = _word(row) if row[0] == WORD_LEVEL and row[11].strip() else None
+        if piece and (row[0] == LINE_LEVEL or (word is not None and _are_apart(piece, word))):
+            yield joined(piece)
+            piece = []
+        piece += [word] if word is not None else []
+    if piece:
+        yield joined(piece)
+
+
+def _word(row: Sequence[str]) -> PlacedLine:
+    left, top, width, height = (int(value) for value in row[6:10])
+    confidence = min(1.0, max(0.0, float(row[10]) / 100))
+    return PlacedLine(
+        text=row[11], left=left, top=top, right=left + width, bottom=top + height, confidence=confidence
+    )  # fmt: skip
+
+
+def _are_apart(piece: Sequence[PlacedLine], word: PlacedLine) -> bool:
+    return word.left - piece[-1].right >= CELL_GAP * max(one.height for one in (*piece, word))
