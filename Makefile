@@ -12,9 +12,11 @@ SOAK_MINUTES ?= 60
 setup: $(VENV)/.core ## install what belino needs to run
 
 setup-dev: $(VENV)/.dev
+	@sh scripts/ensure-reading
 	@sh scripts/ensure-browser
 
 run: setup ## start the gateway and the web chat
+	@sh scripts/ensure-reading
 	@$(VENV)/bin/belino serve
 
 check: $(VENV)/.dev ## lint, types, house, unit tests: under two minutes
@@ -45,9 +47,10 @@ screenshot: setup-dev ## make the README's pictures anew
 tables: $(VENV)/.core ## write the tables of what works in README and docs anew
 	$(VENV)/bin/python scripts/write-tables
 
-lock: $(VENV)/.uv ## compile both lock files anew
+lock: $(VENV)/.uv ## compile the lock files anew
 	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --extra av --extra heic --extra jxl -o requirements.lock
-	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --extra av --extra claude --extra heic --extra jxl --extra llm --group dev -o requirements-dev.lock
+	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header -c requirements.lock pyproject.toml --extra ocr --extra speech -o requirements-reading.lock
+	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header -c requirements-reading.lock pyproject.toml --extra av --extra claude --extra heic --extra jxl --extra llm --group dev -o requirements-dev.lock
 
 $(VENV)/.uv:
 	@test -n "$(PYTHON)" || { echo "belino needs Python 3.11 or newer; install it and run make again." >&2; exit 1; }

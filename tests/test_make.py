@@ -14,7 +14,13 @@ PYTHONS = ("python3", "python3.11", "python3.12", "python3.13", "python3.14")
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
     """A fresh checkout on a machine where every Python there is does what the test says."""
-    for name in ("Makefile", "pyproject.toml", "requirements.lock", "requirements-dev.lock"):
+    for name in (
+        "Makefile",
+        "pyproject.toml",
+        "requirements.lock",
+        "requirements-dev.lock",
+        "requirements-reading.lock",
+    ):
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "bin").mkdir()
     return tmp_path
@@ -97,3 +103,50 @@ def test_without_any_browser_the_tests_are_skipped_and_in_ci_they_fail(
     done = ensure_browser(machine, {"id": USER, "playwright": "exit 1"}, CI=ci)
     assert done.returncode == code
     assert says in done.stderr
+
+
+def ensure_reading(machine: Path, uv: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the script in an environment whose installer does what the test says."""
+    (machine / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
+    installer = machine / ".venv" / "bin" / "uv"
+    installer.write_text(f"#!/bin/sh\necho uv $* >> {machine}/ran\n{uv}\n", encoding="utf-8")
+    installer.chmod(0o755)
+    return subprocess.run(
+        ["/bin/sh", str(ROOT / "scripts" / "ensure-reading")],
+        cwd=machine,
+        env={"PATH": "/usr/bin:/bin", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_local_reading_is_installed_by_hashes_once_for_each_lock(machine: Path) -> None:
+    for _ in range(2):
+        done = ensure_reading(machine, "", CI="true")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert ran(machine) == ["uv pip install -q --require-hashes -r requirements-reading.lock"]
+    later = (machine / ".venv" / ".reading").stat().st_mtime + 10
+    os.utime(machine / "requirements-reading.lock", (later, later))
+    ensure_reading(machine, "")
+    assert len(ran(machine)) == 2
+
+
+def test_where_no_wheel_fits_one_line_says_so_and_belino_runs(machine: Path) -> None:
+    done = ensure_reading(machine, "echo no wheel for this platform >&2; exit 1", CI="")
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert "cannot be read on this machine" in line
+    assert "no wheel for this platform" in (machine / ".venv" / "reading.log").read_text(encoding="utf-8")
+    assert not (machine / ".venv" / ".reading").exists()
+
+
+def test_in_ci_local_reading_must_be_installed(machine: Path) -> None:
+    done = ensure_reading(machine, "echo no wheel for this platform >&2; exit 1", CI="true")
+    assert done.returncode == 1
+    assert "no wheel for this platform" in done.stderr
+
+
+def test_make_run_installs_local_reading_before_it_starts(machine: Path) -> None:
+    plan = subprocess.run(["make", "-n", "run"], cwd=machine, capture_output=True, text=True, check=True).stdout
+    assert plan.index("scripts/ensure-reading") < plan.index("belino serve")
