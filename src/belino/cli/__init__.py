@@ -22,6 +22,7 @@ COMMANDS = {
     "search": "Find what was said in a channel, as the agent would.",
     "media": "List and fetch received media; inspect and read local files.",
     "readings": "List what was read from media, by whom and at what cost.",
+    "models": "List local speech models; fetch one that knows more languages.",
     "outbox": "List unsent messages; retry, drop or send them.",
     "explain": "Show what happened to a message, and why.",
     "retry": "Repeat the failed turn of a message.",

@@ -74,6 +74,11 @@ class Home:
         """The folder of recordings."""
         return self.path / "cassettes"
 
+    @property
+    def models(self) -> Path:
+        """The folder of local models that were fetched."""
+        return self.path / "models"
+
     def folder(self, conversation: ConversationKey) -> Path:
         """The conversation's folder, created on call."""
         return _make_private(_make_private(self.path / "media") / folder_name(conversation))
