@@ -64,6 +64,8 @@ class Script:
     languages: frozenset[str] | None = None
     answer: Answer | None = None
     fails_to_start: Exception | None = None
+    missing: str = ""
+    needs_key: bool = True
     calls: list[Call] = field(default_factory=list)
     made: int = 0
 
@@ -120,7 +122,8 @@ class Shelf:
             if group != "providers" or script is None:
                 return found(group, name)
             module = ModuleType(f"scripted.{name}")
-            if not script.local:
+            module.missing = lambda config: script.missing  # type: ignore[attr-defined]
+            if not script.local and script.needs_key:
                 module.KEY_VARIABLE = f"{name.upper()}_API_KEY"  # type: ignore[attr-defined]
 
             def make(config: Any, context: ProviderContext) -> ScriptedProvider:

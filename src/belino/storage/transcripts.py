@@ -9,7 +9,7 @@ from datetime import datetime
 import orjson
 
 from belino.domain.media import DocumentText
-from belino.domain.message import ConversationKey
+from belino.domain.message import ChatType, ConversationKey
 from belino.domain.reading import AttemptRecord, ReadSegment, Spent, StoredText, TranscriptWindow
 from belino.storage import reading_attempts
 from belino.storage.database import Tx
@@ -57,6 +57,13 @@ class TranscriptVerbs(ReadingVerbs):
     async def spent_on_readings(self, channel: ConversationKey, since: datetime) -> Spent:
         """How much of a channel's media providers have read since then."""
         return await self._database.read(lambda tx: reading_attempts.sum_costs(tx, channel, since))
+
+    async def chat_type(self, channel: ConversationKey) -> ChatType | None:
+        """The type of a channel; None if it is unknown."""
+        query = "SELECT chat_type FROM channels WHERE platform = ? AND account = ? AND channel = ?"
+        where = (channel.platform, channel.account, channel.channel)
+        row = await self._database.read(lambda tx: tx.execute(query, where).fetchone())
+        return None if row is None else ChatType(row["chat_type"])
 
 
 def keep_transcript(tx: Tx, sha256: str, reader: str, window: TranscriptWindow, text: DocumentText) -> bool:

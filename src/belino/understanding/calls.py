@@ -67,7 +67,7 @@ class Calls:
             attempts.append(
                 Attempt(
                     provider=choice.candidate.entry.provider,
-                    model=_model(reader, choice),
+                    model=model_of(reader, choice),
                     outcome=ReadingOutcome.FAILED if read is None else ReadingOutcome.SUCCESS,
                     reason=reason[:REASON_CHARS],
                     milliseconds=round((self._clock.monotonic() - begun) * 1000),
@@ -134,10 +134,11 @@ def sent_to(candidate: Candidate) -> str:
     return urlsplit(getattr(candidate.entry.options, "base_url", "") or "").hostname or ""
 
 
-def _model(reader: Provider, choice: EntryChoice) -> str:
+def model_of(reader: Provider, choice: EntryChoice) -> str:
+    """The model that a provider uses for a choice."""
     try:
         return str(reader.model(choice.skill))[:200]
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a package's own code
         log.error("the provider %s names no model: %s", choice.candidate.entry.provider, place_of(error))
         return "?"
 
@@ -146,11 +147,16 @@ def _is_segment(segment: object) -> bool:
     match segment:
         case ReadSegment(text=str(), start=float() | int(), end=float() | int(), speaker=str()):
             times = isfinite(segment.start) and isfinite(segment.end) and segment.start <= segment.end
-            box = segment.box
-            place = box is None or (
-                isinstance(box, tuple) and len(box) == 4 and all(isinstance(edge, float | int) for edge in box)
-            )
-            return times and place
+            return times and _is_box(segment.box)
+    return False
+
+
+def _is_box(box: object) -> bool:
+    match box:
+        case None:
+            return True
+        case tuple((left, top, right, bottom)):
+            return all(isinstance(edge, float | int) and isfinite(edge) for edge in (left, top, right, bottom))
     return False
 
 

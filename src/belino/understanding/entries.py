@@ -74,7 +74,9 @@ class Entries:
         if self._found is None:
             self._found = tuple(self._usable(_ranked(REMOTE_ORDER, local=False)))
         agents = [self._candidate(entry) for entry in self._agent(conversation)]
-        return (*self._local, *(each for each in agents if not each.unusable), *self._found)
+        own = [each for each in agents if not each.unusable]
+        known = {each.entry.provider for each in own}
+        return (*self._local, *own, *(each for each in self._found if each.entry.provider not in known))
 
     def _usable(self, names: Sequence[str]) -> Iterator[Candidate]:
         """Those of these providers that work here without settings."""
@@ -145,8 +147,19 @@ def _reads(candidate: Candidate, capability: MediaCapability) -> bool:
 
 
 def _ranked(order: Sequence[str], *, local: bool) -> Sequence[str]:
-    names = [name for name in registry.known("providers") if name.startswith(LOCAL) is local and name != COMMAND]
+    names = [name for name in registry.known("providers") if name.startswith(LOCAL) is local]
+    if not local:
+        names = [name for name in names if _has_key(name)]
     return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
+
+
+def _has_key(name: str) -> bool:
+    """Whether the environment has the usual key of a provider."""
+    try:
+        variable = getattr(registry.find("providers", name).module, "KEY_VARIABLE", "")
+    except ConfigError:
+        return False
+    return bool(variable and os.environ.get(variable))
 
 
 def _takes_key(plugin: registry.Plugin) -> bool:

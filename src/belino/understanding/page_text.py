@@ -65,7 +65,10 @@ def _cut(blocks: list[_Block], line: float) -> list[list[_Block]]:
 
 def _split(blocks: Sequence[_Block], gap: float, *, across: bool) -> list[list[_Block]]:
     """Groups with nothing but white space between them, from left to right or from top to bottom."""
-    ends = (lambda block: (block.left, block.right)) if across else (lambda block: (block.top, block.bottom))
+
+    def ends(block: _Block) -> tuple[float, float]:
+        return (block.left, block.right) if across else (block.top, block.bottom)
+
     groups: list[list[_Block]] = []
     reach = 0.0
     for block in sorted(blocks, key=ends):

@@ -14,7 +14,7 @@ from belino.domain.ports import Clock
 from belino.domain.reading import Attempt, AttemptRecord, Material, Read, ReadingForm, ReadingOutcome
 from belino.media.render import RenditionCache
 from belino.storage.transcripts import TranscriptVerbs
-from belino.understanding.calls import REASON_CHARS, Calls, sent_to
+from belino.understanding.calls import REASON_CHARS, Calls, model_of, sent_to
 from belino.understanding.material import Materials
 from belino.understanding.policy import EntryChoice
 from belino.understanding.spending import ReadingCost, Spending, cost_of
@@ -76,7 +76,7 @@ class PieceReader:
 
     async def read(self, source: Source, choice: EntryChoice, wanted: Wanted[T]) -> T:
         """The piece, stored or read now; NotRead if the entry cannot read it."""
-        model = choice.candidate.readers[0].model(choice.skill)
+        model = model_of(choice.candidate.readers[0], choice)
         key = reader_key(wanted.form, choice, model, wanted.window)
         async with self._alone.alone(source.blob.sha256, key):
             found = await wanted.find(key)

@@ -1,40 +1,136 @@
 """Read media as text: the one way in for turns, tools, the command line and the page."""
 
+import asyncio
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from belino.domain.media import Blob
-from belino.domain.message import ConversationKey
-from belino.domain.outcome import Finding
-from belino.domain.ports import ProviderContext
-from belino.domain.reading import ReadingForm
+from belino.aio.deadline import deadline
+from belino.domain.errors import MediaError, MediaRefused, ProviderError
+from belino.domain.media import Blob, MediaKind, open_files
+from belino.domain.message import ChatType, ConversationKey
+from belino.domain.outcome import Finding, MediaOutcome
+from belino.domain.ports import Clock
+from belino.domain.reading import MediaCapability, ReadingDecision, ReadingForm
 from belino.domain.stored import RefRecord
 from belino.media.price import Facts
+from belino.media.render import Renderer
+from belino.storage.transcripts import TranscriptVerbs
+from belino.understanding.calls import Calls
+from belino.understanding.check import check_entries
 from belino.understanding.config import MediaTools, Profile
+from belino.understanding.decisions import ItemOutcome, decision_of, markers_of, merged, skipped
+from belino.understanding.entries import AgentEntries, Entries, MakeContext
+from belino.understanding.item import ItemReader, item_reading
+from belino.understanding.material import Materials
+from belino.understanding.pictures import PictureReader, Seen
+from belino.understanding.pieces import NotRead, PieceReader, Source, note_attempts
+from belino.understanding.policy import (
+    SKILLS,
+    CapabilityPlan,
+    EntryChoice,
+    MediaItem,
+    Situation,
+    capability_of,
+    choices_for,
+    decide,
+    is_tiny,
+    tiny_reason,
+    why_not,
+)
+from belino.understanding.prices import price_of
 from belino.understanding.request import ItemReading, MessageMedia, MessageReadings, Note, ReadingPrice
+from belino.understanding.spending import Spending
+from belino.understanding.transcribe import Heard, Transcriber
+
+if TYPE_CHECKING:
+    from belino.media.image.images import Images, Runs
 
 Hold = Callable[[RefRecord], AbstractAsyncContextManager[Blob]]
 """Fetches the bytes of a ref, and keeps them as long as the block lasts."""
+
+OWN_FILE = ConversationKey(platform="cli", account="default", channel="file")
+"""Where a local file is read: for its owner."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingRoom:
+    """What readings need of the gateway."""
+
+    store: TranscriptVerbs
+    sandbox: "Runs"
+    scratch: Path
+    renderer: Callable[[], Renderer]
+    images: "Callable[[], Images]"
+    hold: Hold
+    clock: Clock
+    make_context: MakeContext
+    agent: AgentEntries
+    closes: Sequence[Callable[[], object]] = ()
 
 
 class Understanding:
     """Reads media with the configured providers, each at most once, and stores what they read."""
 
-    def __init__(
-        self, tools: MediaTools, profiles: Mapping[str, Profile], *, hold: Hold, context: ProviderContext
-    ) -> None:
+    def __init__(self, tools: MediaTools, profiles: Mapping[str, Profile], room: ReadingRoom) -> None:
         self._tools = tools
-        self._profiles = profiles
-        self._hold = hold
-        self._context = context
+        self._room = room
+        self._entries = Entries(tools, profiles, room.make_context, room.agent)
+        self._calls = Calls(room.clock, tools.concurrency)
+        pieces = PieceReader(self._calls, Spending(room.store, tools.limits, room.clock), room.clock)
+        self._transcriber = Transcriber(pieces, room.clock)
+        self._pictures = PictureReader(pieces, room.clock)
+        self._items = ItemReader(self._transcriber, self._pictures)
+        self._made: Materials | None = None
 
     async def read_message(self, message: MessageMedia, note: Note) -> MessageReadings:
         """Decide about the attachments of a message that is being answered, and read them, within `turn_seconds`.
 
         A provider's fault is part of the result, and never raised. What was read when the time is up is in it, too.
         """
-        raise NotImplementedError
+        situation = Situation(
+            conversation=message.conversation,
+            chat_type=message.chat_type,
+            sees_images=message.sees_images,
+            language=message.language,
+            recent_texts=message.recent_texts,
+        )
+        items = [_item(index, record) for index, record in enumerate(message.media)]
+        kinds = {capability_of(item.mime, item.name, item.kind) for item in items}
+        candidates = {kind: self._entries.candidates(kind, message.conversation) for kind in kinds}
+        plans = decide(items, self._tools, candidates, situation)
+        runs = [
+            self._items.run(plan.capability, each, message.media[each.item.index], note)
+            for plan in plans
+            if plan.outcome is None
+            for each in plan.items
+            if not each.reason
+        ]
+        try:
+            async with deadline(self._room.clock, self._tools.turn_seconds), asyncio.TaskGroup() as group:
+                for run in runs:
+                    group.create_task(run.read(self._room.hold, self._source))
+        except TimeoutError:
+            pass
+        for run in runs:
+            if run.source is not None:
+                await note_attempts(run.source)
+        done = [run.outcome() for run in runs]
+        markers, uncounted = markers_of(done)
+        order = list(MediaCapability)
+        readings = sorted(
+            (reading for each in done for reading in each.readings),
+            key=lambda each: (order.index(MediaCapability(each.kind.partition(".")[0])), each.attachment_index),
+        )
+        return MessageReadings(
+            decisions=tuple(_decided(plan, done) for plan in plans),
+            readings=tuple(readings),
+            markers=markers,
+            uncounted=uncounted,
+        )
 
     async def read_item(
         self,
@@ -45,12 +141,17 @@ class Understanding:
         pages: tuple[int, int | None] | None = None,
         times: tuple[float, float | None] | None = None,
         conversation: ConversationKey,
+        note: Note | None = None,
     ) -> ItemReading:
         """Read one file on request: the stored text, else a provider's, from a page or time on as far as one call goes.
 
         MediaError if the file cannot be read in this form, ProviderError if no provider could read it; both say why.
         """
-        raise NotImplementedError
+        kind = await self._room.store.chat_type(conversation.whole_channel)
+        situation = Situation(conversation=conversation, chat_type=kind or ChatType.DIRECT)
+        source = self._source(record, blob)
+        capability = capability_of(blob.mime, record.ref.file_name, record.ref.kind)
+        return await self._read(source, capability, form, situation, pages=pages, times=times, note=note)
 
     async def read_file(
         self,
@@ -60,17 +161,127 @@ class Understanding:
         *,
         pages: tuple[int, int | None] | None = None,
         times: tuple[float, float | None] | None = None,
+        note: Note | None = None,
     ) -> ItemReading:
         """Read a local file, for its owner; nothing is stored. Errors are those of `read_item`."""
-        raise NotImplementedError
+        sha256 = await asyncio.to_thread(_hash, path)
+        blob = Blob(sha256=sha256, mime=mime, size=path.stat().st_size)
+        room = self._room
+        materials = Materials(room.sandbox, room.scratch, open_files({sha256: path}))
+        source = Source(blob=blob, channel=OWN_FILE, materials=materials, name=path.name)
+        situation = Situation(conversation=OWN_FILE, chat_type=ChatType.DIRECT)
+        capability = capability_of(mime, path.name, MediaKind.DOCUMENT)
+        return await self._read(source, capability, form, situation, pages=pages, times=times, note=note)
 
     def prices(self, facts: Facts, conversation: ConversationKey) -> Mapping[ReadingForm, ReadingPrice]:
         """The forms in which a file can be read here, each with its price; known without a call."""
-        raise NotImplementedError
+        capability = capability_of(facts.mime, None, facts.kind)
+        situation = Situation(conversation=conversation, chat_type=ChatType.DIRECT)
+        found: dict[ReadingForm, ReadingPrice] = {}
+        if not self._tools.of(capability).enabled or is_tiny(capability, facts.size):
+            return found
+        for form in ReadingForm:
+            choices = self._choices(capability, form, situation) if (capability, form) in SKILLS else ()
+            usable = [choice for choice in choices if not choice.skip]
+            if usable:
+                found[form] = price_of(usable[0], form, facts)
+        return found
 
     async def check(self) -> Sequence[Finding]:
         """Try every configured entry on a sample of our own."""
-        raise NotImplementedError
+        return await check_entries(self._entries, self._calls, self._room.sandbox, self._room.scratch)
 
     async def close(self) -> None:
-        """End running readings, and release what providers hold."""
+        """Release what providers hold."""
+        for close in self._room.closes:
+            released = close()
+            if asyncio.iscoroutine(released):
+                await released
+
+    async def _read(
+        self,
+        source: Source,
+        capability: MediaCapability,
+        form: ReadingForm,
+        situation: Situation,
+        *,
+        pages: tuple[int, int | None] | None,
+        times: tuple[float, float | None] | None,
+        note: Note | None,
+    ) -> ItemReading:
+        if (capability, form) not in SKILLS:
+            raise MediaRefused(f"{_named(capability)} has no {form}")
+        refused = why_not(capability, self._tools, situation)
+        if refused is not None:
+            raise MediaError(refused[1])
+        if is_tiny(capability, source.blob.size):
+            raise MediaRefused(tiny_reason(source.blob.size))
+        choices = self._choices(capability, form, situation)
+        source.attempts += [skipped(choice) for choice in choices if choice.skip]
+        usable = [choice for choice in choices if not choice.skip]
+        if not usable and capability is not MediaCapability.DOCUMENT:
+            raise ProviderError(_nobody(capability, form, choices))
+        until = self._room.clock.monotonic() + self._tools.turn_seconds
+        try:
+            got: Heard | Seen = await self._items.get(
+                source, capability, form, usable, pages=pages, times=times, until=until, note=note
+            )
+        except NotRead as error:
+            raise ProviderError(_failed(source, str(error))) from error
+        finally:
+            await note_attempts(source)
+        return item_reading(source, capability, form, got, times=times, attempts=merged(source.attempts))
+
+    def _choices(self, capability: MediaCapability, form: ReadingForm, situation: Situation) -> tuple[EntryChoice, ...]:
+        candidates = self._entries.candidates(capability, situation.conversation)
+        return choices_for(capability, form, self._tools, candidates, situation)
+
+    def _source(self, record: RefRecord, blob: Blob) -> Source:
+        room = self._room
+        if self._made is None:
+            self._made = Materials(room.sandbox, room.scratch, room.store.local, room.renderer(), room.images())
+        return Source(
+            blob=blob,
+            channel=record.conversation.whole_channel,
+            materials=self._made,
+            ref=record.ref.id,
+            name=record.ref.file_name or "",
+            store=room.store,
+        )
+
+
+def _item(index: int, record: RefRecord) -> MediaItem:
+    ref = record.ref
+    return MediaItem(
+        index=index,
+        ref=ref.id,
+        mime=ref.mime,
+        kind=ref.kind,
+        name=ref.file_name,
+        size=ref.size,
+        held=record.outcome is MediaOutcome.HELD,
+    )
+
+
+def _decided(plan: CapabilityPlan, done: Sequence[ItemOutcome]) -> ReadingDecision:
+    own = {each.item.index for each in plan.items}
+    return decision_of(plan, [each for each in done if each.plan.item.index in own])
+
+
+def _named(capability: MediaCapability) -> str:
+    return {"image": "a picture", "audio": "a sound", "video": "a video", "document": "a document"}[capability]
+
+
+def _nobody(capability: MediaCapability, form: ReadingForm, choices: Sequence[EntryChoice]) -> str:
+    told = "; ".join(f"{choice.candidate.entry.provider}: {choice.skip}" for choice in choices)
+    return f"no provider can make a {form} of {_named(capability)} here{f' ({told})' if told else ''}"
+
+
+def _failed(source: Source, reason: str) -> str:
+    told = [f"{each.provider}: {each.reason}" for each in source.attempts if each.reason]
+    return "no provider could read it: " + ("; ".join(dict.fromkeys(told)) or reason)
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
