@@ -53,7 +53,7 @@ async def test_a_job_reads_its_material_with_the_model_in_a_process_of_its_own(
 ) -> None:
     model = tmp_path / "model"
     model.write_text("weights", encoding="utf-8")
-    assert worker.running == ()
+    assert not worker.running
     answer = await run(worker, "read", material, model=str(model))
     assert answer == {"bytes": [13], "model": "weights", "own_process": True, "long": ""}
     assert worker.running == ("understanding.worker_jobs",)

@@ -10,6 +10,9 @@ from belino.cli import FAILED, OK
 from belino.cli.show import show_json
 from belino.domain.errors import BelinoError
 
+OPTIONS = {"minutes": "soak", "rate": "soak", "weights": "understanding"}
+"""Options of one bench only."""
+
 
 def bench_arguments(parser: ArgumentParser) -> None:
     names = sorted(module.name for module in pkgutil.iter_modules(bench.__path__) if not module.name.startswith("_"))
@@ -19,15 +22,18 @@ def bench_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--corpus", type=Path, metavar="FOLDER", help="measure on these files instead of generated ones"
     )
+    parser.add_argument("--weights", type=Path, metavar="FOLDER", help="a Whisper model that `understanding` compares")
 
 
 def run_bench(args: Namespace) -> int:
-    if args.corpus is not None and not args.corpus.is_dir():
-        raise BelinoError(f"{args.corpus} is not a folder")
-    given = {name: value for name in ("minutes", "rate") if (value := getattr(args, name)) is not None}
-    if given and args.name != "soak":
-        raise BelinoError(f"--{next(iter(given))} is for `belino bench soak` only")
-    if any(value <= 0 for value in given.values()):
+    for folder in (args.corpus, args.weights):
+        if folder is not None and not folder.is_dir():
+            raise BelinoError(f"{folder} is not a folder")
+    given = {name: value for name in OPTIONS if (value := getattr(args, name)) is not None}
+    for name in given:
+        if args.name != OPTIONS[name]:
+            raise BelinoError(f"--{name} is for `belino bench {OPTIONS[name]}` only")
+    if any(given.get(name, 1) <= 0 for name in ("minutes", "rate")):
         raise BelinoError("--minutes and --rate must be above 0")
     rows = import_module(f"belino.bench.{args.name}").run(corpus=args.corpus, **given)
     if args.json:

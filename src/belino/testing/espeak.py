@@ -4,6 +4,7 @@ import ctypes
 import wave
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from belino.domain.errors import BelinoError
 
@@ -46,7 +47,7 @@ def _synthesize(text: str, voice: str) -> tuple[int, bytes]:
     rate = library.espeak_Initialize(_SYNCHRONOUS, 0, espeakng_loader.get_data_path().encode(), 0)
     heard: list[bytes] = []
 
-    def hear(samples: "ctypes._Pointer[ctypes.c_short]", count: int, events: object) -> int:
+    def hear(samples: Any, count: int, events: object) -> int:
         if samples and count > 0:
             heard.append(ctypes.string_at(samples, 2 * count))
         return 0

@@ -123,7 +123,7 @@ async def fetch_model(
     clock: Clock,
     *,
     source: str = SOURCE,
-    progress: Progress = lambda done, total: None,
+    progress: Progress | None = None,
 ) -> Path:
     """Fetch a model into the folder of models and return its folder. What an earlier call fetched is not fetched again.
 

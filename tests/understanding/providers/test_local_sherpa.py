@@ -47,7 +47,7 @@ async def test_speech_becomes_words_with_times_and_silence_none(tmp_path: Path) 
         read = await provider.read(Skill.TRANSCRIBE, [spoken], ReadingOptions())
         assert "call you back after lunch" in read.text.lower()
         assert all(0 <= one.start < one.end for one in read.segments)
-        assert (read.model, provider.languages) == ("moonshine-tiny", {"en"})
+        assert (read.model, provider.languages) == ("moonshine-tiny", frozenset({"en"}))
         quiet = await provider.read(Skill.TRANSCRIBE, [silence(tmp_path, loudness=3_000)], ReadingOptions())
         assert (quiet.text, quiet.segments) == ("", ())
 

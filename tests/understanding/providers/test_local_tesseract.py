@@ -53,7 +53,7 @@ async def test_a_program_that_fails_says_so(tmp_path: Path) -> None:
 
 async def test_it_understands_the_languages_whose_models_are_installed(tmp_path: Path) -> None:
     async with local_context(tmp_path) as context:
-        assert Provider(HERE, context).languages == {"de", "en"}
+        assert Provider(HERE, context).languages == frozenset({"de", "en"})
         assert Provider(HERE, context)._models("de-AT") == "deu"
         assert Provider(HERE, context)._models("pl") == "eng"
         assert Provider(Config(command=HERE.command, model="deu+eng"), context)._models("pl") == "deu+eng"

@@ -48,10 +48,10 @@ async def test_speech_that_the_model_does_not_understand_is_uncertain_or_no_text
 
 
 async def test_the_packaged_model_speaks_english_only_and_another_what_its_entry_says(context: LocalContext) -> None:
-    assert Provider(Config(), context).languages == {"en"}
-    assert Provider(Config(model="whisper-small.en"), context).languages == {"en"}
+    assert Provider(Config(), context).languages == frozenset({"en"})
+    assert Provider(Config(model="whisper-small.en"), context).languages == frozenset({"en"})
     assert Provider(Config(model="whisper-base"), context).languages is None
-    assert Provider(Config(model="/models/mine", languages=("de", "fr")), context).languages == {"de", "fr"}
+    assert Provider(Config(model="/models/mine", languages=("de", "fr")), context).languages == frozenset({"de", "fr"})
     assert Provider(Config(model="/models/mine/"), context).model(Skill.TRANSCRIBE) == "mine"
 
 

@@ -97,7 +97,7 @@ def transcribe(source: int, options: Mapping[str, Any]) -> dict[str, object]:
     if _model is None or not len(sound):
         return {"segments": []}
     # The library copies a sequence of floats; one that lies in memory as C has it saves a list of them.
-    floats = (ctypes.c_float * len(sound)).from_buffer_copy(sound)
+    floats = (ctypes.c_float * len(sound)).from_buffer_copy(sound.tobytes())
     lines = _model.transcribe_without_streaming(floats, samples.RATE).lines
     return {
         "segments": [

@@ -16,11 +16,15 @@ from belino.understanding.local.packages import missing_packages, package_folder
 from belino.understanding.local.reading_order import PlacedLine, as_answer, in_reading_order
 
 if TYPE_CHECKING:
+    from numpy import uint8
+    from numpy.typing import NDArray
     from rapidocr import RapidOCR
 
 EXTRA = "ocr"
 MODEL = "PP-OCRv6 small"
 MODEL_FILES = ("PP-OCRv6_det_small.onnx", "PP-OCRv6_rec_small.onnx", "ch_ppocr_mobile_v2.0_cls_mobile.onnx")
+DOUBTFUL = 0.8
+"""A mean confidence below which the text may stand upside down."""
 LONGEST_SIDE = 2_000
 """Pixels; a larger picture is made smaller first."""
 
@@ -112,11 +116,18 @@ def read_text(source: int, options: Mapping[str, Any]) -> dict[str, object]:
     """The lines of a pixmap, in reading order, with their places."""
     pixels = samples.pixels_of(source)
     height, width, _ = pixels.shape
-    # The library expects blue first.
-    found = None if _engine is None else _engine(pixels[:, :, ::-1], use_det=True, use_cls=True, use_rec=True)
+    # The library expects blue first. Its classifier of turned lines also turns some that are upright.
+    lines = _lines(pixels[:, :, ::-1], may_be_turned=False)
+    if lines and _confidence(lines) < DOUBTFUL:
+        lines = max(lines, _lines(pixels[:, :, ::-1], may_be_turned=True), key=_confidence)
+    return as_answer(in_reading_order(lines), width, height)
+
+
+def _lines(pixels: "NDArray[uint8]", *, may_be_turned: bool) -> list[PlacedLine]:
+    found = None if _engine is None else _engine(pixels, use_det=True, use_cls=may_be_turned, use_rec=True)
     if found is None or found.boxes is None or not found.txts:
-        return {"lines": []}
-    lines = [
+        return []
+    return [
         PlacedLine(
             text=text,
             left=float(box[:, 0].min()),
@@ -127,4 +138,7 @@ def read_text(source: int, options: Mapping[str, Any]) -> dict[str, object]:
         )
         for box, text, score in zip(found.boxes, found.txts, found.scores, strict=True)
     ]
-    return as_answer(in_reading_order(lines), width, height)
+
+
+def _confidence(lines: Sequence[PlacedLine]) -> float:
+    return sum(line.confidence for line in lines) / max(1, len(lines))

@@ -121,8 +121,10 @@ def load(options: Mapping[str, Any]) -> None:
 def transcribe(source: int, options: Mapping[str, Any]) -> dict[str, object]:
     """The words of a WAV file, part of speech by part of speech; none if nobody speaks."""
     sound = samples.samples_of(source)
-    segments = []
-    for part in voice_activity.speech_parts(sound, longest=LONGEST) if _model is not None else ():
+    segments: list[dict[str, object]] = []
+    if _model is None:
+        return {"segments": segments}
+    for part in voice_activity.speech_parts(sound, longest=LONGEST):
         stream = _model.create_stream()
         stream.accept_waveform(samples.RATE, sound[part.start : part.end])
         _model.decode_stream(stream)
@@ -151,10 +153,10 @@ def _file(folder: Path, *parts: str) -> str:
     return str(min(found, key=lambda path: ("int8" not in path.name, path.name)))
 
 
-def _recognizers() -> "type[OfflineRecognizer]":
-    from sherpa_onnx import OfflineRecognizer
+def _recognizers() -> Any:
+    import sherpa_onnx
 
-    return OfflineRecognizer
+    return sherpa_onnx.OfflineRecognizer
 
 
 def _transducer(folder: Path, language: str, threads: int) -> "OfflineRecognizer":

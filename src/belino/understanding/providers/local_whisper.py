@@ -148,10 +148,11 @@ def transcribe(source: int, options: Mapping[str, Any]) -> dict[str, object]:
 
 def _invented(segment: "Segment") -> bool:
     no_speech = segment.no_speech_prob > NO_SPEECH and segment.avg_logprob < UNLIKELY
-    return no_speech or segment.compression_ratio > REPETITIVE
+    return bool(no_speech or segment.compression_ratio > REPETITIVE)
 
 
 def _confidence(segments: Sequence["Segment"]) -> float:
     """The mean log probability of the words, by the length of their segments."""
-    weights = [max(0.01, one.end - one.start) for one in segments]
-    return sum(one.avg_logprob * weight for one, weight in zip(segments, weights, strict=True)) / (sum(weights) or 1)
+    weights = [max(0.01, float(one.end - one.start)) for one in segments]
+    total = sum(float(one.avg_logprob) * weight for one, weight in zip(segments, weights, strict=True))
+    return total / (sum(weights) or 1)
