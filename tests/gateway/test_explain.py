@@ -37,7 +37,7 @@ async def test_the_story_tells_every_stage_in_order_with_times_and_reasons_also_
     finally:
         await store.close()
     stages = list(dict.fromkeys(step.stage for step in story.steps))
-    assert set(stages) == {"received", "stored", "gate", "turn", "tool", "media", "reply", "delivery"}
+    assert set(stages) == {"received", "stored", "gate", "turn", "tool", "media", "reading", "reply", "delivery"}
     assert stages[:3] == ["received", "stored", "gate"]
     assert [step.at for step in story.steps] == sorted(step.at for step in story.steps)
     told = {(step.stage, step.outcome) for step in story.steps}
