@@ -16,7 +16,7 @@ from belino.domain.turn import Toolbox
 from belino.media.price import Facts
 from belino.testing.files import make_png, make_wav
 from belino.understanding.read import Understanding
-from belino.understanding.request import ItemReading, ReadingPrice
+from belino.understanding.request import ItemReading, Note, ReadingPrice
 from tools.town import FENCE, File, Town
 
 VOICE = File(content=make_wav(3.0), name="note.wav", mime="audio/wav")
@@ -59,6 +59,7 @@ class ScriptedReader(Understanding):
         pages: tuple[int, int | None] | None = None,
         times: tuple[float, float | None] | None = None,
         conversation: ConversationKey,
+        note: Note | None = None,
     ) -> ItemReading:
         self.asked.append((record.ref.id, form, pages, times, conversation))
         if isinstance(self.answer, Exception):
