@@ -2,6 +2,7 @@
 
 from belino.domain.media import DocumentText, DocumentUnit, MediaKind, Part
 from belino.domain.reading import ReadSegment, StoredText, TranscriptWindow
+from belino.understanding.pictures import UNCERTAIN
 from belino.understanding.stored import stored_readings
 
 
@@ -11,10 +12,9 @@ def heard(reader: str, start: float, end: float, *said: tuple[float, str], uncer
     return StoredText(reader=reader, text=DocumentText(unit=DocumentUnit.SECOND, total=1), window=window)
 
 
-def written(reader: str, *parts: tuple[int, str]) -> StoredText:
-    text = DocumentText(
-        unit=DocumentUnit.PAGE, total=9, parts=tuple(Part(number=number, text=said) for number, said in parts)
-    )
+def written(reader: str, *parts: tuple[int, str], notes: tuple[str, ...] = ()) -> StoredText:
+    told = tuple(Part(number=number, text=said) for number, said in parts)
+    text = DocumentText(unit=DocumentUnit.PAGE, total=9, parts=told, notes=notes)
     return StoredText(reader=reader, text=text)
 
 
@@ -52,3 +52,8 @@ def test_pages_are_joined_in_order_and_a_model_may_have_colons_in_its_name() -> 
 def test_other_readers_and_empty_texts_are_left_out() -> None:
     texts = [written("document.3", (1, "own text")), written("text.1:p:m:abc:1", (1, "  "))]
     assert stored_readings(texts, MediaKind.DOCUMENT) == ()
+
+
+def test_text_of_which_its_provider_was_not_confident_stays_uncertain() -> None:
+    (reading,) = stored_readings([written("text.1:p:m:abc:", (1, "T0TAL"), notes=(UNCERTAIN,))], MediaKind.IMAGE)
+    assert reading.uncertain

@@ -5,6 +5,8 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from belino.gateway.gateway import Gateway
     from belino.storage.transcripts import TranscriptVerbs
 
+WORKER = "belino.understanding.worker"
 AGENTS: Mapping[str, str] = {"claude": "anthropic"}
 """The provider of media understanding behind a kind of agent; that of `llm` is in its model's name."""
 
@@ -135,8 +138,11 @@ def agent_entries(config: Config) -> Callable[[ConversationKey | None], Sequence
 
 
 def make_worker(clock: Clock) -> LocalWorker:
-    """The worker that runs local models."""
-    return NoWorker()
+    """The worker that runs local models; its processes start with the first job."""
+    if find_spec(WORKER) is None:
+        return NoWorker()
+    worker: LocalWorker = import_module(WORKER).ModelWorker(clock=clock)
+    return worker
 
 
 class NoWorker:

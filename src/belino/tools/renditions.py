@@ -165,23 +165,15 @@ async def _reading_meant(context: ToolContext, record: RefRecord, item: Item, as
         return ReadingForm(ask.form)
     if ask.form == "frames" and not context.sees_images:
         return ReadingForm.DESCRIPTION
-    if ask.form != "text":
+    if ask.form != "text" or context.understanding is None or (has_text(item.blob.mime) and item.blob.mime != PDF):
         return None
     facts = await context.renderer.known(_facts(record, item.blob), item.blob.sha256)
-    price = (
-        context.understanding.prices(facts, context.conversation).get(ReadingForm.TEXT)
-        if context.understanding
-        else None
-    )
-    if price is None or (has_text(item.blob.mime) and item.blob.mime != PDF):
+    price = context.understanding.prices(facts, context.conversation).get(ReadingForm.TEXT)
+    if price is None or (item.blob.mime == PDF and not await _is_scan(context, item, ask.wish)):
         return None
-    if item.blob.mime != PDF:
-        return ReadingForm.TEXT
-    return (
-        ReadingForm.TEXT
-        if await _is_scan(context, item, ask.wish) and (price.local or not context.sees_images)
-        else None
-    )
+    # Of a scan, an agent that sees pictures gets the page itself rather than a text that costs money.
+    shown = item.blob.mime == PDF and context.sees_images and not price.local
+    return None if shown else ReadingForm.TEXT
 
 
 async def _is_scan(context: ToolContext, item: Item, wish: RenderOptions) -> bool:

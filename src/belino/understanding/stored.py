@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from belino.domain.media import MediaKind
 from belino.domain.reading import KINDS, MediaCapability, Reading, ReadingForm, StoredText
+from belino.understanding.pictures import UNCERTAIN
 from belino.understanding.transcript import stitched, stretches, whole_text
 
 CAPABILITIES = {
@@ -50,7 +51,7 @@ def _joined(reader: _Reader, pieces: Sequence[StoredText], capability: MediaCapa
         model=reader.model,
         attachment_index=index,
         segments=segments,
-        uncertain=any(window.uncertain for window in windows),
+        uncertain=any(window.uncertain for window in windows) or any(UNCERTAIN in each.text.notes for each in pieces),
     )
 
 
