@@ -176,7 +176,7 @@ class ReadingHouse:
         yield blob
 
     def _context(self, plugin: registry.Plugin, config: Any) -> ProviderContext:
-        return NoContext(clock=self.clock, scratch=self.scratch, models=self.home.path / "models")  # type: ignore[return-value]
+        return NoContext(clock=self.clock, scratch=self.scratch, models=self.home.path / "models")
 
 
 async def _chunks(data: bytes) -> AsyncIterator[bytes]:

@@ -99,7 +99,7 @@ def _examined(args: Namespace, home: Home, config: "Config | None") -> list[dict
         if config is not None:
             findings += (*await examine_adapters(config), *await examine_agents(config.agent))
             findings += await examine_voice(config, home, store)
-            findings += await examine_reading(config)
+            findings += await examine_reading(config, home)
         return [_as_json(finding) for finding in findings]
 
     found: list[dict[str, Any]] = ask(

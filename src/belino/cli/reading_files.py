@@ -69,7 +69,7 @@ async def _read(args: Namespace, form: ReadingForm) -> "list[ItemReading]":
     pages = parse_pages(args.pages) if args.pages else None
     times = parse_times(args.time_range) if getattr(args, "time_range", None) else None
     pieces: list[ItemReading] = []
-    async with opened_understanding(_config(args)) as understanding:
+    async with opened_understanding(_config(args), Home.at(args.home)) as understanding:
         while not pieces or (rest := pieces[-1].next) is not None:
             if pieces:
                 assert rest is not None
@@ -86,7 +86,7 @@ async def reading_prices(args: Namespace, facts: "Facts") -> "dict[str, Price]":
     from belino.gateway.understanding import opened_understanding
     from belino.tools.readings import as_price
 
-    async with opened_understanding(_config(args)) as understanding:
+    async with opened_understanding(_config(args), Home.at(args.home)) as understanding:
         found = understanding.prices(facts, HERE)
     return {form.value: as_price(price, facts) for form, price in found.items()}
 

@@ -56,7 +56,7 @@ def set_up_reading(args: Namespace, home: Home) -> int:
     with laid_down(home, wanted.secrets) as keep:
         meant, text = _edited(home, wanted)
         config = from_table(meant, secrets=home.secrets)
-        findings = () if args.no_check else asyncio.run(_tried(config, wanted))
+        findings = () if args.no_check else asyncio.run(_tried(config, home, wanted))
         ok = all(finding.ok for finding in findings)
         if ok:
             write_config(home.config_file, text)
@@ -118,7 +118,7 @@ def _edited(home: Home, wanted: _Wanted) -> tuple[dict[str, Any], str]:
     return with_entry(file, meant, text, wanted.path, wanted.entry)
 
 
-async def _tried(config: Config, wanted: _Wanted) -> tuple[Finding, ...]:
+async def _tried(config: Config, home: Home, wanted: _Wanted) -> tuple[Finding, ...]:
     """What the doctor finds about the new entry, and about no other."""
     from belino.gateway.understanding import opened_understanding
 
@@ -127,7 +127,7 @@ async def _tried(config: Config, wanted: _Wanted) -> tuple[Finding, ...]:
     only[wanted.kind.value] = CapabilityTools(models=(entry,))
     alone = replace(config, tools=replace(config.tools, media=MediaTools(**only)))
     try:
-        async with opened_understanding(alone) as understanding, asyncio.timeout(CHECK_SECONDS):
+        async with opened_understanding(alone, home) as understanding, asyncio.timeout(CHECK_SECONDS):
             if wanted.kind is MediaCapability.AUDIO:
                 return (await _heard(understanding, wanted.provider),)
             return tuple(await understanding.check())

@@ -92,12 +92,12 @@ async def check_reading(understanding: "Understanding | None") -> tuple[Finding,
         return (Finding(name="reading", ok=False, says=str(error)),)
 
 
-async def examine_reading(config: Config) -> tuple[Finding, ...]:
+async def examine_reading(config: Config, home: Home) -> tuple[Finding, ...]:
     """The same without a running gateway."""
     from belino.gateway.understanding import opened_understanding
 
     try:
-        async with opened_understanding(config) as understanding:
+        async with opened_understanding(config, home) as understanding:
             return await check_reading(understanding)
     except BelinoError as error:
         return (Finding(name="reading", ok=False, says=str(error)),)

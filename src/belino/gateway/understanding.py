@@ -5,30 +5,28 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from belino import registry
 from belino.config import Config
-from belino.domain.errors import AddressRefused, ConfigError, MediaNotFound, ProviderError
+from belino.domain.errors import AddressRefused, ConfigError, MediaNotFound
 from belino.domain.media import Blob, open_files
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock, HttpClient, LocalWorker
-from belino.domain.reading import Material
 from belino.domain.stored import RefRecord
 from belino.net.client import Client
 from belino.net.clock import SystemClock
 from belino.net.guard import Guard, host_of
+from belino.storage.home import Home
 from belino.understanding.config import DailyReadingLimits, ModelEntry
 from belino.understanding.read import Hold, ReadingRoom, Understanding
+from belino.understanding.worker import ModelWorker
 
 if TYPE_CHECKING:
     from belino.gateway.gateway import Gateway
     from belino.storage.transcripts import TranscriptVerbs
 
-WORKER = "belino.understanding.worker"
 AGENTS: Mapping[str, str] = {"claude": "anthropic"}
 """The provider of media understanding behind a kind of agent; that of `llm` is in its model's name."""
 
@@ -41,35 +39,38 @@ class ReadingContext:
     clock: Clock
     worker: LocalWorker
     scratch: Path
+    models: Path
 
 
 class ProviderContexts:
     """Makes the context of each provider, and closes what it has opened."""
 
-    def __init__(self, config: Config, clock: Clock, scratch: Path) -> None:
+    def __init__(self, config: Config, clock: Clock, *, scratch: Path, models: Path) -> None:
         self._guard = Guard(config.net.allow)
         self._clock = clock
         self._scratch = scratch
-        self._worker = make_worker(clock)
+        self._models = models
+        self._worker = ModelWorker()
         self._clients: list[Client] = []
 
     def make(self, plugin: registry.Plugin, config: Any) -> ReadingContext:
         """The context of one provider: its HTTP client may reach the address that the operator names."""
         client = Client(guard=self._guard, hosts=_hosts(plugin, config))
         self._clients.append(client)
-        return ReadingContext(http=client, clock=self._clock, worker=self._worker, scratch=self._scratch)
+        return ReadingContext(
+            http=client, clock=self._clock, worker=self._worker, scratch=self._scratch, models=self._models
+        )
 
     async def close(self) -> None:
         """Close every connection, and end local models."""
-        await asyncio.gather(*(client.close() for client in self._clients))
-        close = getattr(self._worker, "close", None)
-        if close is not None:
-            await close()
+        await asyncio.gather(self._worker.close(), *(client.close() for client in self._clients))
 
 
 def understanding_of(gateway: "Gateway", hold: Hold) -> Understanding:
     """Media understanding for a gateway; what is read is stored."""
-    contexts = ProviderContexts(gateway.config, gateway.clock, gateway.store.scratch)
+    contexts = ProviderContexts(
+        gateway.config, gateway.clock, scratch=gateway.store.scratch, models=gateway.home.models
+    )
     room = ReadingRoom(
         store=gateway.store,
         sandbox=gateway.sandbox,
@@ -86,7 +87,7 @@ def understanding_of(gateway: "Gateway", hold: Hold) -> Understanding:
 
 
 @asynccontextmanager
-async def opened_understanding(config: Config) -> AsyncIterator[Understanding]:
+async def opened_understanding(config: Config, home: Home) -> AsyncIterator[Understanding]:
     """Media understanding for local files: no store, no limits of channels; nothing is kept."""
     from belino.media.image.images import Images
     from belino.media.render import Renderer, make_makers
@@ -97,7 +98,7 @@ async def opened_understanding(config: Config) -> AsyncIterator[Understanding]:
         scratch, nothing = Path(folder), open_files({})
         async with AsyncExitStack() as opening:
             sandbox = await opening.enter_async_context(Sandbox(config.media.sandbox))
-            contexts = ProviderContexts(config, clock, scratch)
+            contexts = ProviderContexts(config, clock, scratch=scratch, models=home.models)
             room = ReadingRoom(
                 store=cast("TranscriptVerbs", None),
                 sandbox=sandbox,
@@ -135,23 +136,6 @@ def agent_entries(config: Config) -> Callable[[ConversationKey | None], Sequence
             return ()
 
     return entries
-
-
-def make_worker(clock: Clock) -> LocalWorker:
-    """The worker that runs local models; its processes start with the first job."""
-    if find_spec(WORKER) is None:
-        return NoWorker()
-    worker: LocalWorker = import_module(WORKER).ModelWorker(clock=clock)
-    return worker
-
-
-class NoWorker:
-    """Where no local model can be run."""
-
-    async def run(
-        self, function: str, material: Sequence[Material], options: Mapping[str, object], *, seconds: float, memory: int
-    ) -> Mapping[str, object]:
-        raise ProviderError("local models cannot be run here")
 
 
 @asynccontextmanager

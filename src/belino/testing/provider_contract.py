@@ -33,11 +33,13 @@ class FakeProviderContext:
         clock: Clock | None = None,
         worker: LocalWorker | None = None,
         scratch: Path | None = None,
+        models: Path | None = None,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self._http = http
         self._worker = worker
         self._scratch = scratch
+        self._models = models
 
     @property
     def http(self) -> HttpClient:
@@ -53,6 +55,11 @@ class FakeProviderContext:
     def scratch(self) -> Path:
         assert self._scratch is not None, "this provider writes files: use FakeProviderContext(scratch=…)"
         return self._scratch
+
+    @property
+    def models(self) -> Path:
+        assert self._models is not None, "this provider looks for fetched models: use FakeProviderContext(models=…)"
+        return self._models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

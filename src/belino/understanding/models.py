@@ -9,6 +9,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -144,12 +145,17 @@ async def fetch_model(
             url,
             http,
             clock,
-            lambda count, before=before: progress(before + count, model.size),
+            partial(_add, progress, before, model.size),
         )
         done += file.size
     shutil.rmtree(folder / model.name, ignore_errors=True)
     making.rename(folder / model.name)
     return folder / model.name
+
+
+def _add(progress: Progress | None, before: int, size: int, count: int) -> None:
+    if progress is not None:
+        progress(before + count, size)
 
 
 def _check_room(model: NamedModel, making: Path) -> None:
