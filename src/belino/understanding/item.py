@@ -18,7 +18,7 @@ from belino.domain.stored import RefRecord
 from belino.domain.units import clock_time
 from belino.understanding.config import DEFAULTS
 from belino.understanding.decisions import ItemOutcome, skipped
-from belino.understanding.pictures import PictureReader, Seen
+from belino.understanding.pictures import PictureReader, ReadPages
 from belino.understanding.pieces import NotRead, Source
 from belino.understanding.policy import EntryChoice, ItemPlan, ReadingJob, is_tiny, tiny_reason
 from belino.understanding.request import ItemReading, Note, ReadingNews, ReadingState
@@ -55,7 +55,7 @@ class ItemReader:
         max_chars: int | None = None,
         note: Note | None = None,
         heard: Heard | None = None,
-    ) -> Heard | Seen:
+    ) -> Heard | ReadPages:
         """What is heard or seen; NotRead if no entry can read it, MediaError if the file cannot be decoded."""
 
         def tell(provider: str, done: float, total: float | None) -> None:
@@ -162,7 +162,7 @@ class ItemRun:
             return
         self._take(job.form, got, most)
 
-    def _take(self, form: ReadingForm, got: Heard | Seen, max_chars: int | None) -> None:
+    def _take(self, form: ReadingForm, got: Heard | ReadPages, max_chars: int | None) -> None:
         item = item_reading(self.source, self._capability, form, got)
         if not item.text:
             self._unread = item.document.unread or Unread.NO_TEXT
@@ -216,14 +216,14 @@ def item_reading(
     source: Source | None,
     capability: MediaCapability,
     form: ReadingForm,
-    got: Heard | Seen,
+    got: Heard | ReadPages,
     *,
     times: tuple[float, float | None] | None = None,
     attempts: Sequence[Attempt] = (),
 ) -> ItemReading:
     """What was heard or seen, as its caller gets it."""
     cached = bool(attempts) and all(each.cached for each in attempts if each.outcome is ReadingOutcome.SUCCESS)
-    if isinstance(got, Seen):
+    if isinstance(got, ReadPages):
         parts = got.document.parts
         return ItemReading(
             form=form,

@@ -1,5 +1,6 @@
 """Pieces of media: a window, a page or a picture, read by one entry, once, and stored."""
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -103,8 +104,8 @@ class PieceReader:
             failed = self._attempt(choice, model, ReadingOutcome.FAILED, reason=str(error)[:REASON_CHARS])
             await self._note(source, wanted, failed, ReadingCost())
             raise NotRead(str(error)) from error
-        except BaseException:
-            # Cancelled: the time is up. What a provider did with it may still be charged.
+        except asyncio.CancelledError:
+            # The time is up. What a provider did with it may still be charged.
             spent = round((self._clock.monotonic() - begun) * 1000)
             late = self._attempt(choice, model, ReadingOutcome.FAILED, reason="it was not ready when the time was up")
             self._remember(source, wanted, replace(late, milliseconds=spent), self._cost(choice, wanted, None))

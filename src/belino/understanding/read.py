@@ -26,7 +26,7 @@ from belino.understanding.decisions import ItemOutcome, decision_of, markers_of,
 from belino.understanding.entries import AgentEntries, Entries, MakeContext
 from belino.understanding.item import ItemReader, item_reading
 from belino.understanding.material import Materials
-from belino.understanding.pictures import PictureReader, Seen
+from belino.understanding.pictures import PictureReader, ReadPages
 from belino.understanding.pieces import NotRead, PieceReader, Source, note_attempts
 from belino.understanding.policy import (
     SKILLS,
@@ -223,7 +223,7 @@ class Understanding:
             raise ProviderError(_nobody(capability, form, choices))
         until = self._room.clock.monotonic() + self._tools.turn_seconds
         try:
-            got: Heard | Seen = await self._items.get(
+            got: Heard | ReadPages = await self._items.get(
                 source, capability, form, usable, pages=pages, times=times, until=until, note=note
             )
         except NotRead as error:
