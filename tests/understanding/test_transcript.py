@@ -181,7 +181,8 @@ def test_a_window_owns_the_words_that_begin_in_it() -> None:
     assert [each.text for each in own_segments(window, last=True)] == ["b", "c"]
 
 
-def test_a_time_range_takes_what_is_partly_in_it() -> None:
-    segments = [said("a", 0.0, 5.0), said("b", 5.0, 10.0), said("c", 10.0, 15.0)]
-    assert [each.text for each in between(segments, 6.0, 10.0)] == ["b"]
-    assert [each.text for each in between(segments, 6.0, None)] == ["b", "c"]
+@given(cut=st.floats(0.0, 16.0))
+def test_ranges_that_meet_share_no_word_and_lose_none(cut: float) -> None:
+    segments = [said("a b c", 0.0, 5.0), said("d", 5.0, 10.0), said("e f", 10.0, 15.0)]
+    parts = (*between(segments, 0.0, cut), *between(segments, cut, None))
+    assert " ".join(each.text for each in parts) == "a b c d e f"

@@ -46,7 +46,9 @@ class Heard:
 
     def segments(self, start: float = 0.0, end: float | None = None) -> tuple[ReadSegment, ...]:
         """What was said between two times, in stretches."""
-        return between(stretches(stitched(self.windows)), start, end)
+        # The last window has heard a little beyond its end, where a later one reads on.
+        ends = [each for each in (end, self.next) if each is not None]
+        return stretches(between(stitched(self.windows), start, min(ends, default=None)))
 
     @property
     def language(self) -> str | None:

@@ -133,13 +133,14 @@ def in_seconds(segments: Sequence[ReadSegment], seconds: float | None) -> Docume
 
 def own_segments(window: TranscriptWindow, *, last: bool) -> tuple[ReadSegment, ...]:
     """The words that begin in the stretch of a window."""
-    words = (word for word in _words(window, 0) if window.start <= word.start and (last or word.start < window.end))
-    return _as_segments(list(words))
+    return between(window.segments, window.start, None if last else window.end)
 
 
 def between(segments: Sequence[ReadSegment], start: float, end: float | None) -> tuple[ReadSegment, ...]:
-    """The segments that are at least partly between two times."""
-    return tuple(each for each in segments if each.end >= start and (end is None or each.start < end))
+    """The words that begin between two times: neighbouring ranges share none."""
+    window = TranscriptWindow(start=start, end=start, segments=tuple(segments))
+    words = (word for word in _words(window, 0) if word.start >= start and (end is None or word.start < end))
+    return _as_segments(list(words))
 
 
 def whole_text(segments: Sequence[ReadSegment]) -> str:
