@@ -403,7 +403,6 @@ async def test_what_cannot_be_read_is_told_with_what_can_be_done(
     ("content", "mime", "instead"),
     [
         (make_png(9, 9), "image/png", "as=image shows it"),
-        (FILM, "video/mp4", "as=frames or as=sheet shows it"),
         (bytes(range(256)) * 20, "application/octet-stream", "as=file gives the path of a copy"),
         (
             b"7z\xbc\xaf\x27\x1c\0\x04" + bytes(24),
@@ -411,13 +410,19 @@ async def test_what_cannot_be_read_is_told_with_what_can_be_done(
             "as=file gives the path of a copy",
         ),
     ],
-    ids=["picture", "film", "noise", "7z"],
+    ids=["picture", "noise", "7z"],
 )
 async def test_what_has_no_text_is_told_with_the_form_it_has(
     town: Town, sandbox: Watched, content: bytes, mime: str, instead: str
 ) -> None:
     ref = await sent(town, content, "x", mime)
     assert await refused(town, ref, "text") == f"belino finds no text in {mime}; {instead}"
+
+
+async def test_a_video_without_subtitles_is_told_with_the_forms_it_has(town: Town, sandbox: Watched) -> None:
+    ref = await sent(town, FILM, "x", "video/mp4")
+    told = await refused(town, ref, "text")
+    assert told == f"{ref}: no text: there are no subtitles in it; as=frames or as=sheet shows it"
 
 
 @pytest.mark.parametrize("form", ["text", "image", "sheet"])

@@ -138,7 +138,9 @@ async def as_text(renderer: Renderer, item: Item, wish: RenderOptions, dress: Dr
     place = _place(wish)
     text = await renderer.reading(item.blob, mime=mime, name=item.name, first=place.part, last=place.last)
     if not text.parts or (text.unread is not None and mime != PDF):
-        raise CannotRender(only_so_many(text)) if 0 < text.total < place.part else CannotRender(why_unread(text), _COPY)
+        if 0 < text.total < place.part:
+            raise CannotRender(only_so_many(text))
+        raise CannotRender(why_unread(text), "as=frames or as=sheet shows it" if mime in SUBTITLED else _COPY)
     room, notes = wish.max_tokens or TEXT_TOKENS, _notes(text, place)
 
     def price(body: str) -> int:

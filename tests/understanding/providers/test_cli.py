@@ -1,7 +1,6 @@
 """Commands: any program reads a recording or a picture from a file, within limits, and leaves nothing."""
 
 import asyncio
-import shutil
 import stat
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -260,20 +259,6 @@ def test_other_arguments_are_another_model(programs: Programs) -> None:
     assert first.model(Skill.TRANSCRIBE) != second.model(Skill.TRANSCRIBE)
     assert programs.provider("echo", "-m", "tiny").model(Skill.TRANSCRIBE) == first.model(Skill.TRANSCRIBE)
     assert programs.provider("echo", model="mine").model(Skill.TRANSCRIBE) == "mine"
-
-
-@pytest.mark.skipif(shutil.which("tesseract") is None, reason="tesseract is not installed")
-async def test_tesseract_reads_a_picture(programs: Programs) -> None:
-    from PIL import Image, ImageDraw, ImageFont
-
-    picture = Image.new("RGB", (600, 120), "white")
-    ImageDraw.Draw(picture).text((20, 30), "Total 42.50", fill="black", font=ImageFont.load_default(48))
-    path = programs.folder / "receipt.ppm"
-    picture.save(path)
-    material = Material(path=path, mime="image/x-portable-pixmap", size=path.stat().st_size)
-    config = Config(command="tesseract", args=("{{AttachmentPath}}", "{{OutputDir}}/text"))
-    provider = Provider(config, FakeProviderContext(scratch=programs.scratch))
-    assert "Total 42.50" in (await provider.read(Skill.READ_TEXT, [material], ReadingOptions())).text
 
 
 async def test_a_script_in_python_works_like_any_program(programs: Programs) -> None:
