@@ -170,7 +170,8 @@ class TurnReader:
             for attempt in attachment.attempts:
                 yield self._step(*attempt_words(what, attempt), subject=attachment.ref)
             if attachment.chosen is None and (why := _why_unread(attachment, decision)):
-                yield self._step("not read", f"{what}: {why}", subject=attachment.ref)
+                outcome = "skipped" if decision.outcome is ReadingOutcome.SKIPPED else "not read"
+                yield self._step(outcome, f"{what}: {why}", subject=attachment.ref)
 
     def _step(self, outcome: str, reason: str, subject: str = "") -> Step:
         return Step(at=self._clock.now(), stage=Stage.READING, outcome=outcome, reason=reason, subject=subject)
