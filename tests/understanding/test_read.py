@@ -249,6 +249,18 @@ async def test_one_hanging_attachment_does_not_keep_the_others(house: ReadingHou
     assert [each.attachment_index for each in got.markers] == [0]
 
 
+async def test_a_fault_of_our_own_costs_one_attachment_and_not_the_turn(
+    house: ReadingHouse, ears: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*given: object, **named: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    voice = await house.send(sound(3.0))
+    monkeypatch.setattr(house.sandbox, "run", full)
+    got = await house.read(house.understanding(), voice)
+    assert (got.readings, decision(got).outcome, decision(got).reason) == ((), FAILED, "OSError")
+
+
 async def test_so_many_readings_run_at_the_same_time_as_configured(house: ReadingHouse, shelf: Shelf) -> None:
     running, most = 0, 0
 

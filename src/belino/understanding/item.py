@@ -1,9 +1,10 @@
 """Item of a message, or a file on request: every form of it that is wanted, by the readers of sounds and pictures."""
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 
-from belino.domain.errors import BelinoError, MediaTooLarge, reason_of
+from belino.domain.errors import BelinoError, MediaTooLarge, place_of, reason_of
 from belino.domain.media import Blob, DocumentText, Unread
 from belino.domain.reading import (
     KINDS,
@@ -18,12 +19,14 @@ from belino.domain.stored import RefRecord
 from belino.domain.units import clock_time
 from belino.understanding.config import DEFAULTS
 from belino.understanding.decisions import ItemOutcome, skipped
-from belino.understanding.pictures import PictureReader, ReadPages
+from belino.understanding.pictures import PictureReader, SeenText
 from belino.understanding.pieces import NotRead, Source
 from belino.understanding.policy import EntryChoice, ItemPlan, ReadingJob, is_tiny, tiny_reason
 from belino.understanding.request import ItemReading, Note, ReadingNews, ReadingState
 from belino.understanding.transcribe import Heard, Transcriber
 from belino.understanding.transcript import in_seconds, whole_text
+
+log = logging.getLogger(__name__)
 
 OWN_READER = "belino"
 """Named as the provider of text that a document contains itself."""
@@ -55,7 +58,7 @@ class ItemReader:
         max_chars: int | None = None,
         note: Note | None = None,
         heard: Heard | None = None,
-    ) -> Heard | ReadPages:
+    ) -> Heard | SeenText:
         """What is heard or seen; NotRead if no entry can read it, MediaError if the file cannot be decoded."""
 
         def tell(provider: str, done: float, total: float | None) -> None:
@@ -118,6 +121,9 @@ class ItemRun:
             self._fail(reason_of(error), Unread.TOO_LARGE)
         except BelinoError as error:
             self._fail(reason_of(error), Unread.UNREADABLE)
+        except Exception as error:  # noqa: BLE001 - an error in one attachment must not keep the turn from its text
+            log.error("%s was not read: %s", self._record.ref.id, place_of(error))
+            self._fail(reason_of(error), Unread.UNREADABLE)
         self._done = True
         self._tell(ReadingState.READ if self._readings else ReadingState.UNREAD)
 
@@ -162,7 +168,7 @@ class ItemRun:
             return
         self._take(job.form, got, most)
 
-    def _take(self, form: ReadingForm, got: Heard | ReadPages, max_chars: int | None) -> None:
+    def _take(self, form: ReadingForm, got: Heard | SeenText, max_chars: int | None) -> None:
         item = item_reading(self.source, self._capability, form, got)
         if not item.text:
             self._unread = item.document.unread or Unread.NO_TEXT
@@ -216,14 +222,14 @@ def item_reading(
     source: Source | None,
     capability: MediaCapability,
     form: ReadingForm,
-    got: Heard | ReadPages,
+    got: Heard | SeenText,
     *,
     times: tuple[float, float | None] | None = None,
     attempts: Sequence[Attempt] = (),
 ) -> ItemReading:
     """What was heard or seen, as its caller gets it."""
     cached = bool(attempts) and all(each.cached for each in attempts if each.outcome is ReadingOutcome.SUCCESS)
-    if isinstance(got, ReadPages):
+    if isinstance(got, SeenText):
         parts = got.document.parts
         return ItemReading(
             form=form,

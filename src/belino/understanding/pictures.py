@@ -25,7 +25,7 @@ OpenMaterial = Callable[[], AbstractAsyncContextManager[Sequence[Material]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadPages:
+class SeenText:
     """What was read from pictures or pages, and by whom; nobody for a document's own text."""
 
     document: DocumentText
@@ -51,7 +51,7 @@ class PictureReader:
         self._pieces = pieces
         self._clock = clock
 
-    async def picture(self, source: Source, form: ReadingForm, choices: Sequence[EntryChoice]) -> ReadPages:
+    async def picture(self, source: Source, form: ReadingForm, choices: Sequence[EntryChoice]) -> SeenText:
         """A picture, described or its text read."""
 
         def material(choice: EntryChoice) -> OpenMaterial:
@@ -73,10 +73,10 @@ class PictureReader:
         form: ReadingForm,
         choices: Sequence[EntryChoice],
         times: tuple[float, float | None] | None,
-    ) -> ReadPages:
+    ) -> SeenText:
         """A video: as a whole, or by frames between two times."""
 
-        async def read(choice: EntryChoice) -> ReadPages:
+        async def read(choice: EntryChoice) -> SeenText:
             if choice.skill is Skill.DESCRIBE_VIDEO and times is None:
                 return await self._film(source, choice)
             seen = choice if choice.skill is not Skill.DESCRIBE_VIDEO else replace(choice, skill=Skill.DESCRIBE)
@@ -95,7 +95,7 @@ class PictureReader:
         until: float | None = None,
         max_chars: int | None = None,
         tell: Callable[[str, float, float | None], None],
-    ) -> ReadPages:
+    ) -> SeenText:
         """A document: its own text, and that of scanned pages by an entry."""
         first, last = pages or (1, None)
         own = await source.materials.renderer.reading(
@@ -103,7 +103,7 @@ class PictureReader:
         )
         scans = _scans(own) if source.blob.mime == PDF else ()
         if not scans or not choices:
-            return ReadPages(document=own, next=_next(own, last))
+            return SeenText(document=own, next=_next(own, last))
         return await self._scanned(source, choices, own, scans, last=last, until=until, max_chars=max_chars, tell=tell)
 
     async def _scanned(
@@ -117,11 +117,11 @@ class PictureReader:
         until: float | None,
         max_chars: int | None,
         tell: Callable[[str, float, float | None], None],
-    ) -> ReadPages:
+    ) -> SeenText:
         """The pages of a document in order, each read by the method that fits it."""
         usable = list(choices)
         read: list[Part] = []
-        reader: ReadPages | None = None
+        reader: SeenText | None = None
         notes, reason, length = dict.fromkeys(own.notes), own.reason, 0
         for part in own.parts:
             enough = max_chars is not None and length >= max_chars
@@ -149,10 +149,10 @@ class PictureReader:
             unread=None if text else own.unread or Unread.NO_TEXT,
         )
         if reader is None:
-            return ReadPages(document=document, next=more)
-        return ReadPages(document=document, choice=reader.choice, model=reader.model, next=more)
+            return SeenText(document=document, next=more)
+        return SeenText(document=document, choice=reader.choice, model=reader.model, next=more)
 
-    async def _page(self, source: Source, usable: list[EntryChoice], number: int, total: int) -> ReadPages:
+    async def _page(self, source: Source, usable: list[EntryChoice], number: int, total: int) -> SeenText:
         """A scanned page, by the first entry that can; those that cannot are not asked for further pages."""
         failed = NotRead("no provider can read scanned pages")
         while usable:
@@ -175,7 +175,7 @@ class PictureReader:
 
     async def _part(
         self, source: Source, choice: EntryChoice, opened: OpenMaterial, number: int, total: int
-    ) -> ReadPages:
+    ) -> SeenText:
         async def find(key: str) -> DocumentText | None:
             known = await _stored(source, key, (number, number))
             return known if known is not None and known.parts else None
@@ -187,7 +187,7 @@ class PictureReader:
         document = await self._pieces.read(source, choice, wanted)
         return _seen(document, choice)
 
-    async def _whole(self, source: Source, form: ReadingForm, choice: EntryChoice, opened: OpenMaterial) -> ReadPages:
+    async def _whole(self, source: Source, form: ReadingForm, choice: EntryChoice, opened: OpenMaterial) -> SeenText:
         async def find(key: str) -> DocumentText | None:
             return await _stored(source, key)
 
@@ -198,7 +198,7 @@ class PictureReader:
         wanted = Wanted(form=form, window="all", find=find, material=opened, keep=keep, pages=1)
         return _seen(await self._pieces.read(source, choice, wanted), choice)
 
-    async def _film(self, source: Source, choice: EntryChoice) -> ReadPages:
+    async def _film(self, source: Source, choice: EntryChoice) -> SeenText:
         seconds = await source.materials.seconds_or_none(source.blob)
 
         @asynccontextmanager
@@ -223,7 +223,7 @@ class PictureReader:
         form: ReadingForm,
         choice: EntryChoice,
         times: tuple[float, float | None] | None,
-    ) -> ReadPages:
+    ) -> SeenText:
         start, end = times or (None, None)
         window = "all" if times is None else f"{clock_time(start or 0.0)}-{'' if end is None else clock_time(end)}"
         made = source.materials.frames(
@@ -239,7 +239,7 @@ class PictureReader:
 
     async def _piece(
         self, source: Source, form: ReadingForm, choice: EntryChoice, material: Sequence[Material], window: str
-    ) -> ReadPages:
+    ) -> SeenText:
         @asynccontextmanager
         async def opened() -> AsyncIterator[Sequence[Material]]:
             yield material
@@ -254,7 +254,7 @@ class PictureReader:
         wanted = Wanted(form=form, window=window, find=find, material=opened, keep=keep, pages=len(material))
         return _seen(await self._pieces.read(source, choice, wanted), choice)
 
-    async def _shown(self, source: Source, choice: EntryChoice, frames: Sequence[Material], window: str) -> ReadPages:
+    async def _shown(self, source: Source, choice: EntryChoice, frames: Sequence[Material], window: str) -> SeenText:
         """The text on the frames of a video, one after the other; what stays on the screen is told once."""
         shown: list[ReadSegment] = []
         notes: dict[str, None] = {}
@@ -278,8 +278,8 @@ class PictureReader:
         return _seen(document, choice)
 
     async def _first(
-        self, source: Source, choices: Sequence[EntryChoice], read: Callable[[EntryChoice], Awaitable[ReadPages]]
-    ) -> ReadPages:
+        self, source: Source, choices: Sequence[EntryChoice], read: Callable[[EntryChoice], Awaitable[SeenText]]
+    ) -> SeenText:
         failed = NotRead("no provider can read it")
         for choice in choices:
             try:
@@ -326,5 +326,5 @@ def _document(read: Read, text: str, unit: DocumentUnit, number: int, total: int
     )
 
 
-def _seen(document: DocumentText, choice: EntryChoice) -> ReadPages:
-    return ReadPages(document=document, choice=choice, model=model_of(choice.candidate.readers[0], choice))
+def _seen(document: DocumentText, choice: EntryChoice) -> SeenText:
+    return SeenText(document=document, choice=choice, model=model_of(choice.candidate.readers[0], choice))

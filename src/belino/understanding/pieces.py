@@ -96,24 +96,26 @@ class PieceReader:
             return await wanted.keep(key, read)
 
     async def _ask(self, source: Source, choice: EntryChoice, wanted: Wanted[T], model: str) -> Read:
-        begun = self._clock.monotonic()
+        begun: float | None = None
         try:
             async with self._calls.room, wanted.material() as material:
+                begun = self._clock.monotonic()
                 result = await self._calls.call(choice, material)
         except BelinoError as error:
             failed = self._attempt(choice, model, ReadingOutcome.FAILED, reason=str(error)[:REASON_CHARS])
             await self._note(source, wanted, failed, ReadingCost())
             raise NotRead(str(error)) from error
         except asyncio.CancelledError:
-            # The time is up. What a provider did with it may still be charged.
-            spent = round((self._clock.monotonic() - begun) * 1000)
+            # The time is up. What a provider has got by then may still be charged.
             late = self._attempt(choice, model, ReadingOutcome.FAILED, reason="it was not ready when the time was up")
-            self._remember(source, wanted, replace(late, milliseconds=spent), self._cost(choice, wanted, None))
+            cost = ReadingCost() if begun is None else self._cost(choice, wanted, None)
+            spent = 0 if begun is None else round((self._clock.monotonic() - begun) * 1000)
+            self._remember(source, wanted, replace(late, milliseconds=spent, usd=cost.usd), cost)
             raise
         for attempt in result.attempts:
-            cost = self._cost(choice, wanted, result.read) if attempt.outcome is ReadingOutcome.SUCCESS else None
-            usd = None if cost is None else cost.usd
-            await self._note(source, wanted, replace(attempt, usd=usd), cost or ReadingCost())
+            worked = attempt.outcome is ReadingOutcome.SUCCESS
+            paid = self._cost(choice, wanted, result.read) if worked else ReadingCost(usd=None)
+            await self._note(source, wanted, replace(attempt, usd=paid.usd), paid)
         if result.read is None:
             raise NotRead(result.attempts[-1].reason)
         return result.read

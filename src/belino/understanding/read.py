@@ -26,7 +26,7 @@ from belino.understanding.decisions import ItemOutcome, decision_of, markers_of,
 from belino.understanding.entries import AgentEntries, Entries, MakeContext
 from belino.understanding.item import ItemReader, item_reading
 from belino.understanding.material import Materials
-from belino.understanding.pictures import PictureReader, ReadPages
+from belino.understanding.pictures import PictureReader, SeenText
 from belino.understanding.pieces import NotRead, PieceReader, Source, note_attempts
 from belino.understanding.policy import (
     SKILLS,
@@ -60,7 +60,8 @@ OWN_FILE = ConversationKey(platform="cli", account="default", channel="file")
 class ReadingRoom:
     """What readings need of the gateway."""
 
-    store: TranscriptVerbs
+    store: TranscriptVerbs | None
+    """None where only local files are read, and nothing is stored."""
     sandbox: "Runs"
     scratch: Path
     renderer: Callable[[], Renderer]
@@ -70,6 +71,7 @@ class ReadingRoom:
     make_context: MakeContext
     agent: AgentEntries
     closes: Sequence[Callable[[], object]] = ()
+    """Called in the end; a coroutine is awaited."""
 
 
 class Understanding:
@@ -147,9 +149,9 @@ class Understanding:
 
         MediaError if the file cannot be read in this form, ProviderError if no provider could read it; both say why.
         """
-        kind = await self._room.store.chat_type(conversation.whole_channel)
-        situation = Situation(conversation=conversation, chat_type=kind or ChatType.DIRECT)
         source = self._source(record, blob)
+        kind = await source.store.chat_type(conversation.whole_channel) if source.store is not None else None
+        situation = Situation(conversation=conversation, chat_type=kind or ChatType.DIRECT)
         capability = capability_of(blob.mime, record.ref.file_name, record.ref.kind)
         return await self._read(source, capability, form, situation, pages=pages, times=times, note=note)
 
@@ -223,7 +225,7 @@ class Understanding:
             raise ProviderError(_nobody(capability, form, choices))
         until = self._room.clock.monotonic() + self._tools.turn_seconds
         try:
-            got: Heard | ReadPages = await self._items.get(
+            got: Heard | SeenText = await self._items.get(
                 source, capability, form, usable, pages=pages, times=times, until=until, note=note
             )
         except NotRead as error:
@@ -238,6 +240,7 @@ class Understanding:
 
     def _source(self, record: RefRecord, blob: Blob) -> Source:
         room = self._room
+        assert room.store is not None, "refs are read from a store"
         if self._made is None:
             self._made = Materials(room.sandbox, room.scratch, room.store.local, room.renderer(), room.images())
         return Source(
