@@ -405,10 +405,41 @@ async def test_silence_is_no_speech_and_is_not_asked_again(house: ReadingHouse, 
     assert (await house.item(understanding, voice)).document.reason == "no speech"
 
 
-async def test_a_tiny_sound_of_untold_size_is_sent_to_nobody(house: ReadingHouse, ears: Script) -> None:
-    got = await house.read(house.understanding(), await house.send(sound(0.01), told=False))
+async def test_a_tiny_sound_is_sent_to_nobody_and_says_so(house: ReadingHouse, ears: Script) -> None:
+    for told in (True, False):
+        got = await house.read(house.understanding(), await house.send(sound(0.01), told=told))
+        assert "too small to hold speech" in decision(got).attachments[0].reason
+        assert [each.says for each in got.markers] == [Unread.NO_TEXT]
     assert ears.calls == []
-    assert "too small to hold speech" in decision(got).attachments[0].reason
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_a_sound_over_the_limit_goes_to_the_next_entry_or_is_told_to_be_too_large(
+    house: ReadingHouse, shelf: Shelf, ears: Script, told: bool
+) -> None:
+    small = shelf.add("local_small", Skill.TRANSCRIBE)
+    voice = await house.send(sound(3.0), told=told)
+    models = [{"provider": "local_small", "max_bytes": 50_000}, {"provider": "local_ears"}]
+    got = await house.read(house.understanding(audio={"models": models}), voice)
+    assert attempts(got)[0] == ("local_small", SKIPPED, "94KB is over max_bytes (49KB)")
+    assert got.readings[0].provider == "local_ears"
+    got = await house.read(house.understanding(audio={"models": models[:1]}), voice)
+    assert (decision(got).outcome, [each.says for each in got.markers]) == (SKIPPED, [Unread.TOO_LARGE])
+    assert small.calls == []
+
+
+async def test_an_english_recogniser_is_not_asked_for_those_who_write_otherwise(
+    house: ReadingHouse, shelf: Shelf
+) -> None:
+    english = shelf.add("local_english", Skill.TRANSCRIBE, languages=frozenset({"en"}))
+    voice = await house.send(sound(3.0))
+    german = ("Ich bin heute nicht da, aber wir können uns morgen sehen.",)
+    got = await house.read(house.understanding(), voice, recent_texts=german)
+    assert attempts(got) == [("local_english", SKIPPED, "speaks English only")]
+    with pytest.raises(ProviderError, match="speaks English only"):
+        await house.item(house.understanding(), voice, language="de")
+    assert english.calls == []
+    assert (await house.read(house.understanding(), voice, language="en")).readings
 
 
 async def test_an_uncertain_transcript_is_marked(house: ReadingHouse, ears: Script) -> None:

@@ -94,6 +94,20 @@ def test_sentences_that_cross_a_boundary_are_joined_by_their_words() -> None:
     assert whole_text(stitched([left, right])) == "we set out at dawn and the tide was already high"
 
 
+def test_text_without_times_is_joined_where_its_words_agree() -> None:
+    timeline = timeline_of(
+        [(f"w{number}", 0.3 + number % 3 * 0.1, 1.5 if number % 7 == 0 else 0.1) for number in range(300)]
+    )
+    plans = all_windows(timeline[-1].end, 60.0)
+    windows = []
+    for plan in plans:
+        exact = heard(timeline, plan)
+        text = " ".join(word.text for word in exact.segments)
+        whole = said(text, plan.decoded_from, plan.decoded_to)
+        windows.append(TranscriptWindow(start=exact.start, end=exact.end, segments=(whole,)))
+    assert whole_text(stitched(windows)).split() == [word.text for word in timeline]
+
+
 def test_windows_with_a_gap_between_them_are_not_joined() -> None:
     left = TranscriptWindow(start=0.0, end=60.0, segments=(said("one", 1.0, 2.0), said("margin", 61.0, 62.0)))
     right = TranscriptWindow(start=120.0, end=180.0, segments=(said("margin", 118.0, 119.0), said("two", 121.0, 122.0)))

@@ -46,9 +46,7 @@ class Calls:
         self._resting: dict[Provider, float] = {}
         """Readers whose key was refused or used up, and until when."""
 
-    async def call(
-        self, choice: EntryChoice, material: Sequence[Material], *, seconds: float | None = None
-    ) -> CallResult:
+    async def call(self, choice: EntryChoice, material: Sequence[Material]) -> CallResult:
         """Ask the provider of an entry, with each of its keys until one works; never raises for its faults."""
         attempts: list[Attempt] = []
         for reader in self._readers(choice.candidate):

@@ -80,12 +80,14 @@ def merged(attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
     return tuple(made)
 
 
-def markers_of(items: Sequence[ItemOutcome]) -> tuple[tuple[Marker, ...], int]:
+def markers_of(plans: Sequence[CapabilityPlan], items: Sequence[ItemOutcome]) -> tuple[tuple[Marker, ...], int]:
     """Why attachments have no text, of some of them, and how many there are more."""
+    unread = {each.item.index: (each.item, each.unread) for plan in plans for each in plan.items}
+    unread |= {each.plan.item.index: (each.plan.item, each.unread) for each in items}
     told = [
-        Marker(ref=each.plan.item.ref, attachment_index=each.plan.item.index, says=each.unread)
-        for each in sorted(items, key=lambda each: each.plan.item.index)
-        if each.unread is not None
+        Marker(ref=item.ref, attachment_index=index, says=why)
+        for index, (item, why) in sorted(unread.items())
+        if why is not None
     ]
     return tuple(told[:MARKERS_AT_MOST]), max(0, len(told) - MARKERS_AT_MOST)
 

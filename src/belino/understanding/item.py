@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 
 from belino.domain.errors import BelinoError, MediaTooLarge, place_of, reason_of
 from belino.domain.media import Blob, DocumentText, Unread
@@ -21,7 +22,7 @@ from belino.understanding.config import DEFAULTS
 from belino.understanding.decisions import ItemOutcome, skipped
 from belino.understanding.pictures import PictureReader, SeenText
 from belino.understanding.pieces import NotRead, Source
-from belino.understanding.policy import EntryChoice, ItemPlan, ReadingJob, is_tiny, tiny_reason
+from belino.understanding.policy import EntryChoice, ItemPlan, ReadingJob, is_tiny, tiny_reason, too_large
 from belino.understanding.request import ItemReading, Note, ReadingNews, ReadingState
 from belino.understanding.transcribe import Heard, Transcriber
 from belino.understanding.transcript import in_seconds, whole_text
@@ -150,12 +151,16 @@ class ItemRun:
             await self._job(source, job)
 
     async def _job(self, source: Source, job: ReadingJob) -> None:
-        self._skipped += [skipped(choice) for choice in job.choices if choice.skip]
-        usable = [choice for choice in job.choices if not choice.skip and source.blob.size <= choice.limits.max_bytes]
+        # The platform may not have told the size.
+        choices = [
+            replace(choice, skip=choice.skip or too_large(choice.limits, source.blob.size)) for choice in job.choices
+        ]
+        self._skipped += [skipped(choice) for choice in choices if choice.skip]
+        usable = [choice for choice in choices if not choice.skip]
         if not usable and self._capability is not MediaCapability.DOCUMENT:
-            if job.choices and not self._readings:
-                last = next((choice.skip for choice in job.choices if choice.skip), "over max_bytes")
-                self._fail(last, Unread.TOO_LARGE if "max_bytes" in last else Unread.UNREADABLE)
+            if choices:
+                large = all(too_large(choice.limits, source.blob.size) for choice in choices)
+                self._fail(choices[-1].skip, Unread.TOO_LARGE if large else Unread.UNREADABLE)
             return
         most = usable[0].limits.max_chars if usable else DEFAULTS[self._capability].max_chars
         heard = self._heard = Heard() if job.form is ReadingForm.TRANSCRIPT else None

@@ -13,13 +13,15 @@ from belino.domain.units import clock_time
 from belino.media.price import PDF
 from belino.understanding.calls import model_of
 from belino.understanding.page_text import page_text
-from belino.understanding.pieces import NotRead, PieceReader, Source, Wanted
+from belino.understanding.pieces import NotRead, PieceReader, Source, Wanted, reader_key
 from belino.understanding.policy import EntryChoice
 
 UNCERTAIN = "The provider is not confident of this text."
 SCANNED_LETTERS = 16
 """A page with fewer letters is most likely a scan with a stamp or a page number."""
 PAGES_AT_ONCE = 200
+WHOLE = "all"
+"""The window of a reading that is not of a part."""
 
 OpenMaterial = Callable[[], AbstractAsyncContextManager[Sequence[Material]]]
 
@@ -65,7 +67,8 @@ class PictureReader:
 
             return opened
 
-        return await self._first(source, choices, lambda choice: self._whole(source, form, choice, material(choice)))
+        ranked = await _stored_first(source, form, choices)
+        return await self._first(source, ranked, lambda choice: self._whole(source, form, choice, material(choice)))
 
     async def video(
         self,
@@ -84,7 +87,7 @@ class PictureReader:
                 raise NotRead("it reads videos only as a whole")
             return await self._frames(source, form, seen, times)
 
-        return await self._first(source, choices, read)
+        return await self._first(source, await _stored_first(source, form, choices), read)
 
     async def pages(
         self,
@@ -195,7 +198,7 @@ class PictureReader:
             text = _written(read) if form is ReadingForm.TEXT else read.text
             return await _kept(source, key, _document(read, text, DocumentUnit.PART, 1, 1))
 
-        wanted = Wanted(form=form, window="all", find=find, material=opened, keep=keep, pages=1)
+        wanted = Wanted(form=form, window=WHOLE, find=find, material=opened, keep=keep, pages=1)
         return _seen(await self._pieces.read(source, choice, wanted), choice)
 
     async def _film(self, source: Source, choice: EntryChoice) -> SeenText:
@@ -213,7 +216,7 @@ class PictureReader:
             return await _kept(source, key, _document(read, read.text, DocumentUnit.PART, 1, 1))
 
         wanted = Wanted(
-            form=ReadingForm.DESCRIPTION, window="all", find=find, material=opened, keep=keep, seconds=seconds or 0.0
+            form=ReadingForm.DESCRIPTION, window=WHOLE, find=find, material=opened, keep=keep, seconds=seconds or 0.0
         )
         return _seen(await self._pieces.read(source, choice, wanted), choice)
 
@@ -225,7 +228,7 @@ class PictureReader:
         times: tuple[float, float | None] | None,
     ) -> SeenText:
         start, end = times or (None, None)
-        window = "all" if times is None else f"{clock_time(start or 0.0)}-{'' if end is None else clock_time(end)}"
+        window = WHOLE if times is None else f"{clock_time(start or 0.0)}-{'' if end is None else clock_time(end)}"
         made = source.materials.frames(
             source.blob, start=start, end=end, local=choice.candidate.local, max_bytes=choice.limits.max_bytes
         )
@@ -299,6 +302,15 @@ def _scans(document: DocumentText) -> tuple[int, ...]:
 def _next(document: DocumentText, last: int | None) -> int | None:
     reached = document.parts[-1].number if document.parts else 0
     return reached + 1 if 0 < reached < document.total and (last is None or reached < last) else None
+
+
+async def _stored_first(source: Source, form: ReadingForm, choices: Sequence[EntryChoice]) -> Sequence[EntryChoice]:
+    """The choices in order; one whose text is stored comes first."""
+    for choice in choices:
+        key = reader_key(form, choice, model_of(choice.candidate.readers[0], choice), WHOLE)
+        if await _stored(source, key) is not None:
+            return [choice, *(other for other in choices if other is not choice)]
+    return choices
 
 
 async def _stored(source: Source, key: str, parts: tuple[int, int] | None = None) -> DocumentText | None:

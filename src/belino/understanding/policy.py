@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from belino.domain.media import MediaKind
+from belino.domain.media import MediaKind, Unread
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.ports import Provider
 from belino.domain.reading import MediaCapability, ReadingForm, ReadingOutcome, Skill
@@ -109,6 +109,8 @@ class ItemPlan:
     jobs: tuple[ReadingJob, ...] = ()
     reason: str = ""
     """Why it is not read."""
+    unread: Unread | None = None
+    """The same for the agent, if it is the attachment's own fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +206,7 @@ def choices_for(
                 language=language,
                 skip=candidate.unusable
                 or _wrong_language(candidate, skill, spoken(language, situation))
-                or _too_large(limits, size),
+                or too_large(limits, size),
             )
         )
     return tuple(choices)
@@ -316,15 +318,15 @@ def _item_plan(
     situation: Situation,
 ) -> ItemPlan:
     if is_tiny(capability, item.size):
-        return ItemPlan(item=item, reason=tiny_reason(item.size or 0))
+        return ItemPlan(item=item, reason=tiny_reason(item.size or 0), unread=Unread.NO_TEXT)
     jobs = tuple(
         ReadingJob(form=form, choices=choices_for(capability, form, tools, candidates, situation, size=item.size))
         for form in _forms_at_turn(capability, candidates)
     )
     if capability is MediaCapability.DOCUMENT:
         # A document's own text needs no provider.
-        limit = limits_of(ModelEntry(provider=""), tools.of(capability), capability)
-        return ItemPlan(item=item, jobs=jobs, reason=_too_large(limit, item.size))
+        large = too_large(limits_of(ModelEntry(provider=""), tools.of(capability), capability), item.size)
+        return ItemPlan(item=item, jobs=jobs, reason=large, unread=Unread.TOO_LARGE if large else None)
     if not any(job.choices for job in jobs):
         return ItemPlan(item=item, reason=f"no provider for {capability} is configured or installed")
     return ItemPlan(item=item, jobs=jobs)
@@ -352,7 +354,8 @@ def _wrong_language(candidate: Candidate, skill: Skill | None, language: str | N
     return "speaks English only" if known == {"en"} else f"speaks {', '.join(sorted(known))} only"
 
 
-def _too_large(limits: ReadingLimits, size: int | None) -> str:
+def too_large(limits: ReadingLimits, size: int | None) -> str:
+    """Why a file is not given to an entry; empty if it is."""
     if size is None or size <= limits.max_bytes:
         return ""
     return f"{format_size(size)} is over max_bytes ({format_size(limits.max_bytes)})"

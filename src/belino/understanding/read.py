@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from belino.understanding.check import check_entries
 from belino.understanding.config import MediaTools, Profile
 from belino.understanding.decisions import ItemOutcome, decision_of, markers_of, merged, skipped
 from belino.understanding.entries import AgentEntries, Entries, MakeContext
-from belino.understanding.item import ItemReader, item_reading
+from belino.understanding.item import ItemReader, ItemRun, item_reading
 from belino.understanding.material import Materials
 from belino.understanding.pictures import PictureReader, SeenText
 from belino.understanding.pieces import NotRead, PieceReader, Source, note_attempts
@@ -111,28 +111,18 @@ class Understanding:
             for each in plan.items
             if not each.reason
         ]
-        try:
+        await self._run(runs)
+        return _result(plans, [run.outcome() for run in runs])
+
+    async def _run(self, runs: Sequence[ItemRun]) -> None:
+        """Read attachments at the same time, until the time is up."""
+        with suppress(TimeoutError):
             async with deadline(self._room.clock, self._tools.turn_seconds), asyncio.TaskGroup() as group:
                 for run in runs:
                     group.create_task(run.read(self._room.hold, self._source))
-        except TimeoutError:
-            pass
         for run in runs:
             if run.source is not None:
                 await note_attempts(run.source)
-        done = [run.outcome() for run in runs]
-        markers, uncounted = markers_of(done)
-        order = list(MediaCapability)
-        readings = sorted(
-            (reading for each in done for reading in each.readings),
-            key=lambda each: (order.index(MediaCapability(each.kind.partition(".")[0])), each.attachment_index),
-        )
-        return MessageReadings(
-            decisions=tuple(_decided(plan, done) for plan in plans),
-            readings=tuple(readings),
-            markers=markers,
-            uncounted=uncounted,
-        )
 
     async def read_item(
         self,
@@ -143,15 +133,23 @@ class Understanding:
         pages: tuple[int, int | None] | None = None,
         times: tuple[float, float | None] | None = None,
         conversation: ConversationKey,
+        language: str | None = None,
+        recent_texts: tuple[str, ...] = (),
         note: Note | None = None,
     ) -> ItemReading:
         """Read one file on request: the stored text, else a provider's, from a page or time on as far as one call goes.
 
+        `language` and `recent_texts` are the sender's, as for a message.
         MediaError if the file cannot be read in this form, ProviderError if no provider could read it; both say why.
         """
         source = self._source(record, blob)
         kind = await source.store.chat_type(conversation.whole_channel) if source.store is not None else None
-        situation = Situation(conversation=conversation, chat_type=kind or ChatType.DIRECT)
+        situation = Situation(
+            conversation=conversation,
+            chat_type=kind or ChatType.DIRECT,
+            language=language,
+            recent_texts=recent_texts,
+        )
         capability = capability_of(blob.mime, record.ref.file_name, record.ref.kind)
         return await self._read(source, capability, form, situation, pages=pages, times=times, note=note)
 
@@ -263,6 +261,21 @@ def _item(index: int, record: RefRecord) -> MediaItem:
         name=ref.file_name,
         size=ref.size,
         held=record.outcome is MediaOutcome.HELD,
+    )
+
+
+def _result(plans: Sequence[CapabilityPlan], done: Sequence[ItemOutcome]) -> MessageReadings:
+    markers, uncounted = markers_of(plans, done)
+    order = list(MediaCapability)
+    readings = sorted(
+        (reading for each in done for reading in each.readings),
+        key=lambda each: (order.index(MediaCapability(each.kind.partition(".")[0])), each.attachment_index),
+    )
+    return MessageReadings(
+        decisions=tuple(_decided(plan, done) for plan in plans),
+        readings=tuple(readings),
+        markers=markers,
+        uncounted=uncounted,
     )
 
 

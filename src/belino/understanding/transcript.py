@@ -11,6 +11,8 @@ from belino.domain.reading import ReadSegment, TranscriptWindow
 NO_SPEECH = "no speech"
 NEAR = 1.5
 """Seconds by which two windows may disagree about the time of a word."""
+FAR = 6.0
+"""The same for words of a text without times: those follow from the lengths of all words of the window."""
 PAUSE = 1.0
 STRETCH = 15.0
 """A stretch of words ends at a pause, at the end of a sentence, with its speaker, or after so many seconds."""
@@ -43,6 +45,8 @@ class _Word:
     speaker: str
     origin: tuple[int, int]
     """Window and segment."""
+    near: float = NEAR
+    """By how many seconds its time may be wrong."""
 
     @property
     def middle(self) -> float:
@@ -161,7 +165,7 @@ def whole_text(segments: Sequence[ReadSegment]) -> str:
 
 def _joined(left: list[_Word], right: list[_Word], at: float) -> tuple[list[_Word], list[_Word]]:
     """The words of two neighbours up to and from the place near `at` where they agree."""
-    first = next((n for n, word in enumerate(left) if right and word.end >= right[0].start - NEAR), len(left))
+    first = next((n for n, word in enumerate(left) if right and word.end >= right[0].start - word.near), len(left))
     pairs = _aligned(left[first:], right)
     if pairs:
         here, there = min(pairs, key=lambda pair: abs(left[first + pair[0]].middle - at))
@@ -171,7 +175,7 @@ def _joined(left: list[_Word], right: list[_Word], at: float) -> tuple[list[_Wor
 
 def _aligned(left: Sequence[_Word], right: Sequence[_Word]) -> list[tuple[int, int]]:
     """Pairs of equal words in order, as many as possible and as close in time as possible."""
-    end = left[-1].end + NEAR if left else 0.0
+    end = left[-1].end + left[-1].near if left else 0.0
     right = [word for word in right if word.start <= end]
     best = [[0.0] * (len(right) + 1) for _ in range(len(left) + 1)]
     for i in range(len(left) - 1, -1, -1):
@@ -193,8 +197,8 @@ def _aligned(left: Sequence[_Word], right: Sequence[_Word]) -> list[tuple[int, i
 
 def _likeness(one: _Word, other: _Word) -> float:
     """From 1 to 2 for the same word at about the same time, else 0."""
-    apart = abs(one.start - other.start)
-    return 2.0 - apart / NEAR if apart <= NEAR and one.plain == other.plain else 0.0
+    apart, near = abs(one.start - other.start), max(one.near, other.near)
+    return 2.0 - apart / near if apart <= near and one.plain == other.plain else 0.0
 
 
 def _words(window: TranscriptWindow, number: int) -> Iterator[_Word]:
@@ -203,9 +207,10 @@ def _words(window: TranscriptWindow, number: int) -> Iterator[_Word]:
         tokens = _TOKEN.findall(segment.text)
         letters = sum(len(token) for token in tokens)
         at, length = segment.start, max(0.0, segment.end - segment.start)
+        near = FAR if length > 2 * STRETCH else NEAR
         for token in tokens:
             end = at + length * len(token) / letters
-            yield _Word(start=at, end=end, text=token, speaker=segment.speaker, origin=(number, index))
+            yield _Word(start=at, end=end, text=token, speaker=segment.speaker, origin=(number, index), near=near)
             at = end
 
 
