@@ -362,7 +362,7 @@ async def test_local_providers_come_before_the_agents_own_and_that_before_found_
     shelf.add("mine", Skill.TRANSCRIBE, answer=fails(ProviderError("no")), needs_key=False)
     house.agent = (ModelEntry(provider="mine", options=shelf.scripts["mine"].config_type()),)
     got = await house.read(house.understanding(auto="any"), await house.send(sound(3.0)))
-    assert [name for name, _, _ in attempts(got)] == ["local_moonshine", "local_whisper", "mine", "openai"]
+    assert [name for name, _, _ in attempts(got)] == ["local_whisper", "local_moonshine", "mine", "openai"]
 
 
 async def test_a_provider_that_cannot_start_is_skipped_with_the_reason(

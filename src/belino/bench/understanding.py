@@ -10,6 +10,7 @@ from random import Random
 from belino.bench import Row
 from belino.bench._error_rates import character_errors, word_errors
 from belino.bench._readings import PIXMAP, ReadingCosts, Specimen, corpus_specimens, make_provider, measure, missing
+from belino.bench._second_reading import jobs_of_readings
 from belino.domain.errors import BelinoError
 from belino.domain.reading import Material, ReadingOptions, Skill
 from belino.testing import espeak
@@ -68,6 +69,13 @@ def _speech_rows(folder: Path, corpus: Path | None, weights: Path | None) -> lis
     for name, specimens in sets.items():
         if specimens:
             rows += _rows_of_speech(name, specimens, weights, has_goal=name == "recordings")
+    if any(sets.values()):
+        sound = next(specimens[0].material.path for specimens in sets.values() if specimens)
+        first, second = jobs_of_readings(sound, folder / "home")
+        rows.append(
+            Row(metric="provider calls of a second reading, in another channel after a restart", ours=second,
+                beside_name="first reading", beside=first, goal="0", ok=first > 0 and second == 0)
+        )  # fmt: skip
     if not espeak.installed():
         rows.append(Row(metric="espeak-ng voices are missing: the dev group installs them", ours=0))
     if not sets.get("recordings"):

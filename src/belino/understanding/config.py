@@ -140,6 +140,9 @@ class MediaTools:
     speech: SpeechConfig = field(default_factory=SpeechConfig, metadata={"says": "The voice of the agent's answers."})
     concurrency: int = _setting(2, "How many readings run at the same time.", least=1, most=64)
     turn_seconds: float = _setting(120, "How long a turn waits for the readings of its message.", least=0.1, most=3600)
+    worker_idle_seconds: float = _setting(
+        120, "How long the process of a local provider waits for the next reading before it ends.", most=86_400
+    )
     echo_transcript: bool = _setting(False, "Whether the transcript of a voice message is posted to the chat.")
     echo_format: str = _setting("{transcript}", "How it is posted; `{transcript}` stands for the words.")
     audio_preflight: bool = _setting(

@@ -24,7 +24,7 @@ AgentEntries = Callable[[ConversationKey | None], Sequence[ModelEntry]]
 
 COMMAND = "cli"
 LOCAL = "local_"
-LOCAL_ORDER = ("local_moonshine", "local_whisper", "local_sherpa", "local_tesseract", "local_rapidocr")
+LOCAL_ORDER = ("local_whisper", "local_moonshine", "local_sherpa", "local_tesseract", "local_rapidocr")
 REMOTE_ORDER = ("openai", "groq", "deepgram", "google", "anthropic", "minimax")
 
 

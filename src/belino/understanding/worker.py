@@ -180,7 +180,7 @@ def _result(ended: Ended, answer: bytes, *, seconds: float, memory: int) -> Mapp
         case {"refused": str(why)}:
             raise ProviderError(one_line(why[:WORDS_AT_MOST]))
         case {"error": "memory"}:
-            raise ProviderError(f"reading it needs more than {format_size(memory)} of memory")
+            raise ProviderError(f"reading it needs more than {format_size(memory)} of memory; raise `memory_mb`")
         case {"error": str(what)} if what.isidentifier():
             raise ProviderError(f"the local model failed ({what[:60]})")
     raise ProviderError("the local model gave no proper answer")

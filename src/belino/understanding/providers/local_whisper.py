@@ -46,8 +46,8 @@ class Config:
     """A name of `belino models ls`, or the folder of a converted model; the English model of the package if empty."""
     languages: tuple[str, ...] = ()
     """The languages that the model understands, if not all."""
-    memory_mb: int = 1_500
-    """The address space of a job; about three times the memory that it needs."""
+    memory_mb: int = 1_200
+    """The address space of a job, besides three times the size of its weights."""
 
 
 def missing(config: Config) -> str:
@@ -72,12 +72,14 @@ class Provider:
 
     async def read(self, skill: Skill, material: Sequence[Material], options: ReadingOptions) -> Read:
         (sound,) = material
+        folder = self._folder()
+        weights = (folder / "model.bin").stat().st_size
         answer = await self._context.worker.run(
             f"{__name__}:transcribe",
             [sound],
-            {"folder": str(self._folder()), "language": options.language, "threads": min(THREADS, os.cpu_count() or 1)},
+            {"folder": str(folder), "language": options.language, "threads": min(THREADS, os.cpu_count() or 1)},
             seconds=options.timeout,
-            memory=self._config.memory_mb * 1024 * 1024,
+            memory=self._config.memory_mb * 1024 * 1024 + 3 * weights,
         )
         return spoken(answer, model=self.model(skill))
 
