@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,6 +158,23 @@ async def test_a_closed_worker_refuses_jobs_and_its_processes_end(worker: ModelW
     assert process.poll() == 0
     with pytest.raises(ProviderError, match="belino is stopping"):
         await run(worker, "read", material)
+
+
+async def test_a_worker_that_is_closed_while_it_starts_leaves_no_process_behind(
+    worker: ModelWorker, material: Material, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[ParentLine] = []
+    opens = ParentLine.open
+
+    async def open_then_close(*arguments: Any, **options: Any) -> ParentLine:
+        opened.append(await opens(*arguments, **options))
+        await worker.close()
+        return opened[0]
+
+    monkeypatch.setattr(ParentLine, "open", open_then_close)
+    with pytest.raises(ProviderError, match="belino is stopping"):
+        await run(worker, "read", material)
+    assert opened[0]._process.poll() == 0
 
 
 async def test_the_usage_of_each_job_is_reported(material: Material) -> None:

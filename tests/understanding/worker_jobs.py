@@ -55,7 +55,7 @@ def escape(source: int, options: Options) -> dict[str, Any]:
     for name, attempt in tries.items():
         try:
             attempt()
-        except OSError:
+        except (OSError, LookupError):  # without files, there is no codec of host names either
             continue
         reached.append(name)
     return {"reached": reached, "environment": sorted(os.environ)}

@@ -153,6 +153,9 @@ class ModelWorker:
             except MediaError as error:
                 why = str(error).partition(": ")[2] or "it did not start"
                 raise ProviderError(f"the worker of {module.rpartition('.')[2]} cannot run: {one_line(why)}") from error
+            if self._closed:
+                await _end(room)
+                raise ProviderError("belino is stopping; nothing was read")
         return room.line
 
 
