@@ -7,7 +7,8 @@ import pytest
 
 from belino.domain.errors import ProviderError
 from belino.domain.reading import ReadingOptions, Skill
-from belino.understanding.providers.local_whisper import Config, Provider, missing
+from belino.understanding.local.packages import package_folder
+from belino.understanding.providers.local_whisper import WEIGHTS, Config, Provider, missing
 from understanding.local_context import LocalContext, local_context, silence, sound
 
 SENTENCE = "The meeting starts tomorrow morning. I will call you back after lunch."
@@ -39,12 +40,37 @@ async def test_silence_and_noise_are_no_speech(context: LocalContext, tmp_path: 
 
 
 @pytest.mark.slow
-async def test_speech_that_the_model_does_not_understand_is_uncertain_or_no_text(
-    context: LocalContext, tmp_path: Path
+async def test_a_model_may_be_named_by_a_relative_folder(
+    context: LocalContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    german = sound(tmp_path, "Guten Tag, ich möchte morgen um zehn Uhr einen Termin vereinbaren.", voice="de")
-    read = await Provider(Config(), context).read(Skill.TRANSCRIBE, [german], ReadingOptions())
-    assert read.uncertain or not read.text
+    weights = package_folder(WEIGHTS)
+    assert weights is not None
+    (tmp_path / "mine.en").symlink_to(weights / "model")
+    monkeypatch.chdir(tmp_path)
+    spoken = sound(tmp_path, "I will call you back after lunch.")
+    read = await Provider(Config(model="mine.en"), context).read(Skill.TRANSCRIBE, [spoken], ReadingOptions())
+    assert "call you back after lunch" in read.text.lower()
+    assert read.model == "mine.en"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("voice", "text"),
+    [
+        ("de", "Guten Tag, ich möchte morgen um zehn Uhr einen Termin vereinbaren."),
+        ("es", "Hola, quisiera saber si la tienda está abierta mañana por la tarde."),
+    ],
+)
+async def test_speech_in_another_language_is_uncertain_or_refused_and_never_no_speech(
+    context: LocalContext, tmp_path: Path, voice: str, text: str
+) -> None:
+    foreign = sound(tmp_path, text, voice=voice)
+    try:
+        read = await Provider(Config(), context).read(Skill.TRANSCRIBE, [foreign], ReadingOptions())
+    except ProviderError as error:
+        assert str(error) == "it hears speech that it does not understand"
+    else:
+        assert read.text and read.uncertain
 
 
 async def test_the_packaged_model_speaks_english_only_and_another_what_its_entry_says(context: LocalContext) -> None:

@@ -82,7 +82,7 @@ class Provider:
             f"{__name__}:transcribe",
             [sound],
             {
-                "folder": str(Path(self._config.model or "").expanduser()),
+                "folder": str(Path(self._config.model or "").expanduser().absolute()),
                 "kind": self._config.kind,
                 "language": options.language or "",
                 "threads": min(THREADS, os.cpu_count() or 1),

@@ -111,7 +111,7 @@ def _data(config: Config) -> Path | None:
     """The folder of the models: configured, named by the environment, or beside the program."""
     program = _program(config)
     if config.data or program is None:
-        return Path(config.data).expanduser() if config.data else None
+        return Path(config.data).expanduser().absolute() if config.data else None
     prefix = os.environ.get("TESSDATA_PREFIX", "")
     folders = [Path(prefix), Path(prefix) / "tessdata"] if prefix else []
     folders += [program.parent.parent / beside for beside in DATA_BESIDE]

@@ -91,7 +91,7 @@ class Provider:
             package = package_folder(WEIGHTS)
             assert package is not None
             return package / "model"
-        for folder in (self._context.models / name, Path(name).expanduser()):
+        for folder in (self._context.models / name, Path(name).expanduser().absolute()):
             if (folder / "model.bin").is_file():
                 return folder
         raise ProviderError(
@@ -140,7 +140,9 @@ def transcribe(source: int, options: Mapping[str, Any]) -> dict[str, object]:
         vad_parameters=voice_activity.settings(longest=math.inf),
     )
     every = list(found)
-    kept = [one for one in every if not _invented(one)]
+    kept = [one for one in every if not _is_no_speech(one) and one.compression_ratio <= REPETITIVE]
+    if not kept and not all(_is_no_speech(one) for one in every):
+        raise ProviderError("it hears speech that it does not understand")
     return {
         "segments": [{"text": one.text, "start": max(0.0, one.start), "end": max(one.start, one.end)} for one in kept],
         "language": about.language,
@@ -148,9 +150,8 @@ def transcribe(source: int, options: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def _invented(segment: "Segment") -> bool:
-    no_speech = segment.no_speech_prob > NO_SPEECH and segment.avg_logprob < UNLIKELY
-    return bool(no_speech or segment.compression_ratio > REPETITIVE)
+def _is_no_speech(segment: "Segment") -> bool:
+    return bool(segment.no_speech_prob > NO_SPEECH and segment.avg_logprob < UNLIKELY)
 
 
 def _confidence(segments: Sequence["Segment"]) -> float:
