@@ -50,7 +50,7 @@ class ProviderContexts:
         self._clock = clock
         self._scratch = scratch
         self._models = models
-        self._worker = ModelWorker()
+        self._worker = ModelWorker(idle_seconds=config.tools.media.worker_idle_seconds)
         self._clients: list[Client] = []
 
     def make(self, plugin: registry.Plugin, config: Any) -> ReadingContext:
