@@ -59,6 +59,8 @@ class ScriptedReader(Understanding):
         pages: tuple[int, int | None] | None = None,
         times: tuple[float, float | None] | None = None,
         conversation: ConversationKey,
+        language: str | None = None,
+        recent_texts: tuple[str, ...] = (),
         note: Note | None = None,
     ) -> ItemReading:
         self.asked.append((record.ref.id, form, pages, times, conversation))
