@@ -224,14 +224,19 @@ def test_no_sign_that_turns_letters_round_makes_a_name_read_as_another(
     assert "\u202e" not in page.locator("#app").inner_text()
 
 
-def test_a_drawing_with_script_is_offered_as_a_download_and_never_drawn(
+def test_a_drawing_with_script_is_shown_as_pixels_and_its_source_only_downloaded(
     page: Page, enter: Enter, gateway: GatewayProcess
 ) -> None:
-    svg = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+    svg = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script><path d="M0 0h9v9z"/></svg>'
     enter(page)
+    shown: list[str] = []
+    page.on("response", lambda response: shown.append(response.headers.get("content-type", "")))
     say(gateway, "", ("drawing.svg", "image/svg+xml", svg))
     answered(page)
-    assert page.locator("#messages img").count() == 0
+    expect(page.locator("#messages img")).to_have_js_property("complete", True)
+    assert page.locator("#messages svg script").count() == 0
+    pictures = [kind for kind in shown if kind.startswith("image/")]
+    assert pictures and "image/svg+xml" not in pictures
     with page.expect_download() as download:
         page.get_by_role("link", name="Download drawing.svg").click()
     assert download.value.path().read_bytes() == svg

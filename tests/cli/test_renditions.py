@@ -30,7 +30,12 @@ def test_a_picture_is_priced_in_each_form_by_its_real_size(belino: Belino, tmp_p
     Image.new("RGB", (750, 500), "teal").save(file)
     answer = read(belino("media", "price", str(file), "--json"))
     assert (answer["width"], answer["height"]) == (750, 500)
-    assert {form: cost["tokens"] for form, cost in answer["price"].items()} == {"image": 500, "thumb": 58, "file": 0}
+    assert {form: cost["tokens"] for form, cost in answer["price"].items()} == {
+        "text": 770,
+        "image": 500,
+        "thumb": 58,
+        "file": 0,
+    }
 
 
 def test_a_text_is_priced_by_what_it_says(belino: Belino, tmp_path: Path) -> None:
@@ -51,6 +56,7 @@ def test_a_video_is_priced_with_its_length_and_a_person_reads_it(belino: Belino,
     done = belino("media", "price", str(tmp_path / "a.mp4"))
     assert done.returncode == 0 and done.stdout.startswith("a.mp4: video/mp4, 160×90, 4s, ")
     assert [row.split()[:2] for row in done.stdout.splitlines()[2:]] == [
+        ["text", "~770"],
         ["frames", "114"],
         ["sheet", "~1600"],
         ["file", "0"],

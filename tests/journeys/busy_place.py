@@ -157,8 +157,10 @@ class Curious:
 
     def __init__(self) -> None:
         self.seen: list[object] = []
+        self.turns: list[Turn] = []
 
     async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        self.turns.append(turn)
         for ref in re.findall(r"ref:([a-z]+_\w{12})", told(turn)):
             try:
                 self.seen += await turn.toolbox.call("fetch_media", {"ref": ref})

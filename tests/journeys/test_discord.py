@@ -43,12 +43,13 @@ async def test_ten_files_with_text_are_one_turn_and_fetch_nothing(club: BusyServ
     assert club.downloads == 0
 
 
-async def test_a_voice_message_is_a_line_that_costs_nothing(club: BusyServer) -> None:
+async def test_a_recording_that_cannot_be_heard_is_a_line_with_the_reason(club: BusyServer) -> None:
     async with club.gateway():
         club.discord.say(club.ann, club.ann, voice=FakeUpload(content=b"OggS" + bytes(2000), duration=12))
         await until(lambda: len(club.agent.turns) == 1)
     assert re.search(r"\[Voice: voice-message.ogg, 2KB, audio/ogg, ref:dc_\w{12}\]", told(club.agent.turns[0]))
-    assert club.downloads == 0
+    assert "could not be read" in told(club.agent.turns[0])
+    assert club.downloads == 1
 
 
 async def test_what_is_forwarded_and_what_a_card_says_is_told_to_the_agent(club: BusyServer) -> None:

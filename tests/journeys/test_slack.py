@@ -39,12 +39,13 @@ async def test_ten_files_with_text_are_one_turn_and_fetch_nothing(crew: BusyWork
     assert crew.downloads == 0
 
 
-async def test_a_recording_is_a_line_that_costs_nothing(crew: BusyWorkspace) -> None:
+async def test_a_recording_that_cannot_be_heard_is_a_line_with_the_reason(crew: BusyWorkspace) -> None:
     async with crew.gateway():
         crew.slack.say(crew.ann, crew.ann, voice=FakeUpload(content=bytes(2000), duration=12))
         await until(lambda: len(crew.agent.turns) == 1)
     assert re.search(r"\[Voice: audio_message.m4a, 2KB, audio/mp4, ref:sl_\w{12}\]", told(crew.agent.turns[0]))
-    assert crew.downloads == 0
+    assert "could not be read" in told(crew.agent.turns[0])
+    assert crew.downloads == 1
 
 
 async def test_ten_files_and_a_sound_leave_with_the_words(crew: BusyWorkspace) -> None:

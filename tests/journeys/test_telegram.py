@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from belino.adapters.telegram import SECRET_HEADER
+from belino.cli.reading_setup import SPEECH
 from belino.domain.media import ImageBlock
 from belino.domain.outcome import MediaOutcome, MessageOutcome
 from belino.domain.ports import Hook, TakesHooks
@@ -44,12 +45,18 @@ async def test_an_album_of_ten_is_one_turn_with_every_caption_and_fetches_nothin
     assert group.downloads == 0
 
 
-async def test_a_voice_note_is_a_line_that_costs_nothing(group: BusyGroup) -> None:
-    async with group.gateway():
-        group.server.say(group.ann, group.ann, voice=FakeUpload(content=b"OggS" + bytes(2000), duration=12))
+async def test_a_voice_note_is_heard_when_it_is_answered_and_costs_nothing_before(group: BusyGroup) -> None:
+    note = FakeUpload(content=SPEECH.read_bytes(), duration=5)
+    async with group.gateway() as gateway:
+        group.server.say(group.chat, group.ann, voice=note)
+        await group.stored(gateway, 1)
+        assert group.downloads == 0
+        group.server.say(group.ann, group.ann, voice=note)
         await until(lambda: len(group.agent.turns) == 1)
-    assert re.search(r"\[Voice: 12s, 2KB, audio/ogg, ref:tg_\w{12}\]", told(group.agent.turns[0]))
-    assert group.downloads == 0
+    heard = told(group.agent.turns[0])
+    assert re.search(r"\[Voice: 5s, \d+KB, audio/ogg, ref:tg_\w{12}\]", heard) and "Transcript:" in heard
+    assert "thursday" in heard.lower()
+    assert group.downloads == 1
 
 
 async def test_a_picture_of_three_days_ago_is_fetched_once_when_somebody_asks_after_a_restart(tmp_path: Path) -> None:
@@ -82,7 +89,7 @@ async def test_a_file_of_25_megabytes_is_told_and_not_lost(group: BusyGroup) -> 
         (record,) = await gateway.store.refs(group.channel())
     assert record.outcome is MediaOutcome.TOO_LARGE
     assert "20" in record.reason
-    assert "20" in str(curious.seen[0])
+    assert "20" in told(curious.turns[0])
     assert group.downloads == 0
 
 

@@ -298,7 +298,7 @@ async def test_a_sound_that_was_written_before_its_length_was_known_is_taken(stu
 async def test_a_service_that_cannot_be_reached_is_told_as_such(studio: Studio) -> None:
     config = SpeechConfig(provider="openai", base_url="http://127.0.0.1:1/v1")
     speaker = studio.speaker(config, KEY)
-    assert (await refused(speaker)).startswith("openai was not asked: ")
+    assert (await refused(speaker)).startswith("openai gave no answer: ")
 
 
 async def test_the_doctor_hears_the_voice_and_is_told_the_price(studio: Studio) -> None:

@@ -85,6 +85,8 @@ class Facts:
     """Pages, sheets, slides …"""
     subtitled: bool = False
     """Whether a video has subtitles: they are its text."""
+    soundless: bool = False
+    """Whether a video is known to have no sound."""
     still: bool = False
     """Whether nothing moves in an animation's format."""
     note: str = ""

@@ -224,9 +224,13 @@ class Renderer:
         facts = await self._refusable(
             blob, self._known(blob, "video.2", VideoFacts, lambda: self._makers.videos.probe(blob))
         )
-        subtitled = True if facts.subtitles else None
         await self.learn(
-            blob.sha256, seconds=facts.seconds, width=facts.width, height=facts.height, subtitled=subtitled
+            blob.sha256,
+            seconds=facts.seconds,
+            width=facts.width,
+            height=facts.height,
+            subtitled=True if facts.subtitles else None,
+            soundless=None if facts.audio_codec else True,
         )
         return facts
 

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 SAMPLES = Path(__file__).with_name("samples.zip")
 _FIT = {"max_bytes": 65_536, "max_side": 64}
 _FRAMES = {"count": 2, "start": None, "end": None, "max_side": 64, "max_bytes": 65_536}
-_WRITES = frozenset({"image.fit", "document.read", "document.page", "audio.voice", "audio.mono", "video.frames",
-                     "video.sheet", "video.subtitles", "sheet.album"})  # fmt: skip
+_WRITES = frozenset({"image.fit", "image.pixels", "document.read", "document.page", "audio.voice", "audio.mono",
+                     "audio.samples", "video.frames", "video.sheet", "video.subtitles", "video.remux",
+                     "sheet.album"})  # fmt: skip
 _OPTIONAL = "need the extra"
 """In the refusal of a type whose library is not installed."""
 
@@ -59,6 +60,7 @@ def _jobs_of(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield "image.fit", _FIT
         if mime == "image/jpeg":
             yield "image.probe", {}
+            yield "image.pixels", {"max_pixels": 1_000_000}
             yield "image.greys", {}
             yield "sheet.album", {"labels": ["1"], "sizes": [path.stat().st_size], "max_side": 64, "max_bytes": 65_536}
         if mime == "image/gif":
@@ -78,12 +80,15 @@ def _streams(mime: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield "audio.waveform", {"mime": mime, "points": 10}
         yield "audio.voice", {"mime": mime, "max_bytes": 1_000_000}
         yield "audio.mono", {"mime": mime, "max_bytes": 1_000_000}
+        for flac in (False, True):
+            yield "audio.samples", {"mime": mime, "start": 0.0, "end": 1.0, "flac": flac}
     if mime.startswith("video/"):
         yield "video.frames", {"mime": mime, **_FRAMES}
     if mime in ("video/x-matroska", "video/mp4"):
         yield "video.probe", {"mime": mime}
         yield "video.sheet", {"mime": mime, **_FRAMES}
         yield "video.subtitles", {"mime": mime}
+        yield "video.remux", {"mime": mime, "max_bytes": 1_000_000}
 
 
 async def _tried(sandbox: "Runs", path: Path, job: str, options: Mapping[str, Any]) -> str:

@@ -181,7 +181,8 @@ class Understanding:
         if not self._tools.of(capability).enabled or is_tiny(capability, facts.size):
             return found
         for form in ReadingForm:
-            choices = self._choices(capability, form, situation) if (capability, form) in SKILLS else ()
+            possible = (capability, form) in SKILLS and not _known_empty(facts, capability, form)
+            choices = self._choices(capability, form, situation) if possible else ()
             usable = [choice for choice in choices if not choice.skip]
             if usable:
                 found[form] = price_of(usable[0], form, facts)
@@ -301,3 +302,10 @@ def _failed(source: Source, reason: str) -> str:
 def _hash(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _known_empty(facts: Facts, capability: MediaCapability, form: ReadingForm) -> bool:
+    """Whether a file is known to have nothing that this form could be made of."""
+    if form is ReadingForm.TRANSCRIPT:
+        return facts.soundless
+    return bool(facts.unseen) and capability is not MediaCapability.DOCUMENT
