@@ -18,5 +18,5 @@ def test_a_benchmark_has_a_run(name: str) -> None:
 
 def test_they_are_the_ones_the_pages_list() -> None:
     root = Path(__file__).parents[2]
-    assert f"belino bench {' | '.join(NAMES)}\n" in (root / "README.md").read_text(encoding="utf-8")
+    assert f"\n{' | '.join(NAMES)}\n" in (root / "README.md").read_text(encoding="utf-8")
     assert ", ".join(f"`{name}`" for name in NAMES) in (root / "docs" / "cli.md").read_text(encoding="utf-8")
