@@ -17,6 +17,7 @@ from belino.domain.reading import (
     Skill,
 )
 from belino.domain.stored import RefRecord
+from belino.domain.transcript import in_seconds, whole_text
 from belino.domain.units import clock_time
 from belino.understanding.config import DEFAULTS
 from belino.understanding.decisions import ItemOutcome, skipped
@@ -25,7 +26,6 @@ from belino.understanding.pieces import NotRead, Source
 from belino.understanding.policy import EntryChoice, ItemPlan, ReadingJob, is_tiny, tiny_reason, too_large
 from belino.understanding.request import ItemReading, Note, ReadingNews, ReadingState
 from belino.understanding.transcribe import Heard, Transcriber
-from belino.understanding.transcript import in_seconds, whole_text
 
 log = logging.getLogger(__name__)
 

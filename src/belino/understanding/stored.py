@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from belino.domain.media import MediaKind
 from belino.domain.reading import KINDS, MediaCapability, Reading, ReadingForm, StoredText
+from belino.domain.transcript import stitched, stretches, whole_text
 from belino.understanding.pictures import UNCERTAIN
-from belino.understanding.transcript import stitched, stretches, whole_text
 
 CAPABILITIES = {
     MediaKind.IMAGE: MediaCapability.IMAGE,

@@ -7,10 +7,7 @@ from dataclasses import dataclass, field, replace
 from belino.domain.errors import MediaNotFound, MediaRefused
 from belino.domain.ports import Clock
 from belino.domain.reading import Material, Read, ReadingForm, ReadSegment, TranscriptWindow
-from belino.understanding.calls import model_of
-from belino.understanding.pieces import NotRead, PieceReader, Source, Wanted, reader_key
-from belino.understanding.policy import EntryChoice
-from belino.understanding.transcript import (
+from belino.domain.transcript import (
     WindowPlan,
     between,
     in_seconds,
@@ -20,6 +17,9 @@ from belino.understanding.transcript import (
     stretches,
     window_at,
 )
+from belino.understanding.calls import model_of
+from belino.understanding.pieces import NotRead, PieceReader, Source, Wanted, reader_key
+from belino.understanding.policy import EntryChoice
 
 OVERLAP = 5.0
 LOCAL_STRIDE, REMOTE_STRIDE = 120.0, 600.0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from belino.domain.media import DocumentUnit, Unread
 from belino.domain.reading import ReadSegment, TranscriptWindow
-from belino.understanding.transcript import (
+from belino.domain.transcript import (
     WindowPlan,
     between,
     in_seconds,
