@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from belino.domain.context import ThreadActivity
 from belino.domain.media import MediaKind, MediaRef
-from belino.domain.message import Author, ConversationKey, Quote
+from belino.domain.message import Author, ConversationKey, Quote, SpokenText
 from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.stored import Nearby, StoredMessage, Surroundings, ThreadSlice
 
@@ -95,19 +95,25 @@ activities = st.none() | st.builds(
     replies_last_1h=st.integers(0, 1),
     last_reply_ts=moments,
 )
-quotes = st.none() | st.builds(Quote, author=st.none() | authors, message_id=st.none() | st.just("m7"), text=words)
+transcripts = st.none() | st.builds(SpokenText, text=words, uncertain=st.booleans(), partial=st.booleans())
+quotes = st.none() | st.builds(
+    Quote, author=st.none() | authors, message_id=st.none() | st.just("m7"), text=words, spoken=transcripts
+)
 
 
 @st.composite
 def messages(draw: st.DrawFn, seq: int | None = None) -> StoredMessage:
     number = draw(st.integers(1, 5000)) if seq is None else seq
     captions = draw(st.lists(st.none() | words, max_size=2))
+    spoken = draw(transcripts)
+    voices = () if spoken is None else (picture(2, kind=MediaKind.VOICE),)
     return said(
         number,
         draw(words),
         author=draw(authors),
         sent=draw(moments),
-        media=tuple(picture(at, caption=caption) for at, caption in enumerate(captions)),
+        media=(*(picture(at, caption=caption) for at, caption in enumerate(captions)), *voices),
+        spoken=spoken,
         standing=draw(st.sampled_from((Standing.MAY_COMMAND, Standing.OBSERVED))),
         quote=draw(quotes),
         forward=draw(quotes),

@@ -134,6 +134,7 @@ def test_the_compact_lines_say_what_the_json_says(
         expected = ["you"] if "is_you" in author else ["bot"] if author["is_bot"] else []
         expected += ["observed"] if entry["trust"] == "observed" else []
         expected += ["media"] if entry["has_media"] else []
+        expected += [mark for mark in ("spoken", "uncertain", "partial") if mark in entry]
         assert row.marks[: len(expected)] == expected
         assert row.marks[len(row.marks) - len(reactions) :] == reactions
         lively = row.marks[len(expected) : len(row.marks) - len(reactions)]

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from belino.domain.errors import AdapterError, MediaExpired, RateLimited, ToolError
-from belino.domain.media import Block, ImageBlock, TextBlock
+from belino.domain.media import Block, ImageBlock, MediaKind, TextBlock
 from belino.domain.message import Author, Message, Quote
 from belino.domain.outcome import Standing
 from belino.domain.stored import Verdict
@@ -242,3 +242,45 @@ async def test_messages_by_id_and_media_never_cost_a_call(town: Town) -> None:
     await town.toolbox().call("channel_messages", {"media_artifact_id": ref})
     await read(town, message_ids=[number, "unknown"])
     assert town.annals.asked == []
+
+
+VOICE = File(content=b"OggS", mime="audio/ogg", kind=MediaKind.VOICE)
+
+
+async def test_a_voice_message_that_was_read_is_told_with_its_words(town: Town) -> None:
+    one, (ref,) = await town.say("", VOICE)
+    await town.hear(ref, "we meet on Thursday", uncertain=True)
+    line = (await read(town, message_ids=[one])).splitlines()[1]
+    assert line.endswith(f", audio/ogg, ref:{ref}]\\nwe meet on Thursday|(spoken, uncertain)")
+    (value,) = json.loads(await read(town, message_ids=[one], format="json"))["messages"]
+    assert (value["text"], value["spoken"], value["uncertain"]) == ("we meet on Thursday", True, True)
+
+
+async def test_a_caption_is_told_once_beside_the_words_of_its_voice_message(town: Town) -> None:
+    one, (ref,) = await town.say("minutes", replace(VOICE, caption="minutes"))
+    await town.hear(ref, "we meet")
+    line = (await read(town, message_ids=[one])).splitlines()[1]
+    assert line.endswith(f"ref:{ref}] minutes\\nwe meet|(spoken)") and line.count("minutes") == 1
+
+
+async def test_a_quoted_voice_message_is_told_with_its_words(town: Town) -> None:
+    one, (ref,) = await town.say("", VOICE)
+    await town.hear(ref, "we meet")
+    (voice,) = await town.store.messages(HERE, [one])
+    quote = Quote(author=voice.author, message_id=one, media=voice.media)
+    reply = Message(
+        conversation=HERE, id="q", author=Author(id="8", name="Bo"), sent=town.clock.now(), text="when?", quote=quote
+    )
+    await town.store.take_in(reply, Verdict(standing=Standing.MAY_COMMAND, reason="test"))
+    line = (await read(town, message_ids=["q"])).splitlines()[1]
+    assert "(in reply to Ana: we meet)" in line and line.endswith("when?|(quote spoken)")
+    (value,) = json.loads(await read(town, message_ids=["q"], format="json"))["messages"]
+    assert (value["reply_to"]["text"], value["reply_to"]["spoken"]) == ("we meet", True)
+
+
+async def test_long_spoken_replies_come_a_page_at_a_time(town: Town) -> None:
+    await town.say("What shall we do?")
+    for number in range(3):
+        _, (ref,) = await town.say("", VOICE, where=THREAD)
+        await town.hear(ref, f"idea {number} " * 5_000)
+    assert "1 of 3 replies; older ones" in await read(town, thread_id="1")

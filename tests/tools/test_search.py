@@ -11,7 +11,7 @@ import pytest
 
 from belino.context.history import RECALLED_MESSAGES
 from belino.domain.errors import AdapterError, ToolError
-from belino.domain.media import TextBlock
+from belino.domain.media import MediaKind, TextBlock
 from belino.domain.message import Author, Message
 from belino.domain.outcome import Standing
 from belino.domain.stored import Verdict
@@ -259,3 +259,18 @@ async def test_what_an_agent_has_read_in_a_document_it_finds_again_with_its_page
     assert found.endswith(f"document {ref} p. 3")
     (media,) = json.loads(await find(town, "consent for pets", format="json"))["results"][0]["media"]
     assert (media["artifact_id"], media["page"], media["unit"]) == (ref, 3, "page")
+
+
+VOICE = File(content=b"OggS", mime="audio/ogg", kind=MediaKind.VOICE)
+
+
+async def test_a_voice_message_is_found_by_its_words_and_shows_them_whatever_it_is_found_by(town: Town) -> None:
+    one, (ref,) = await town.say("", VOICE, author=BO)
+    await town.hear(ref, "the rollout waits until Thursday", uncertain=True)
+    by_words = (await find(town, "rollout")).splitlines()[1]
+    marks = f"spoken, uncertain, voice {ref}"
+    assert by_words == f"{one}|01-01 12:00|Bo|0:00: the rollout waits until Thursday|media:{ref}||{marks} 0:00"
+    by_author = (await find(town, "Bo")).splitlines()[1]
+    assert by_author == f"{one}|01-01 12:00|Bo|the rollout waits until Thursday|author:Bo||{marks}"
+    (result,) = json.loads(await find(town, "Bo", format="json"))["results"]
+    assert (result["text"], result["spoken"], result["uncertain"]) == ("the rollout waits until Thursday", True, True)

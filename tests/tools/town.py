@@ -11,9 +11,10 @@ from typing import Any, Never
 
 from belino.context.history import History
 from belino.domain.errors import AdapterError, MediaError, MediaRefused
-from belino.domain.media import Blob, ImageBlock, MediaKind, MediaRef, kind_of
+from belino.domain.media import Blob, DocumentText, DocumentUnit, ImageBlock, MediaKind, MediaRef, Part, kind_of
 from belino.domain.message import Author, ConversationKey, Message
-from belino.domain.outcome import Standing, Step
+from belino.domain.outcome import MediaOutcome, Standing, Step
+from belino.domain.reading import ReadSegment, TranscriptWindow
 from belino.domain.stored import ManifestEntry, Verdict
 from belino.domain.turn import Toolbox
 from belino.media.fetch import Fetcher, MediaConfig
@@ -140,11 +141,26 @@ class Town:
         sent = sent or self.clock.now()
         media = tuple(self.ref(file, where, number, position, sent) for position, file in enumerate(files))
         message = Message(
-            conversation=where, id=number, author=author, sent=sent, text=text, media=media, reply_to=reply_to
+            conversation=where,
+            id=number,
+            author=author,
+            sent=sent,
+            text=text,
+            media=media,
+            reply_to=reply_to,
         )
         taken = await self.store.take_in(message, Verdict(standing=standing, reason="test"))
         self.clock.shift(60)
         return number, tuple(ref.id for ref in taken.refs)
+
+    async def hear(self, ref: str, words: str, *, uncertain: bool = False) -> None:
+        """A provider reads a voice message, and what it heard is stored."""
+        blob = await self.store.keep(_pieces(words.encode()), mime="audio/ogg", limit=1 << 20)
+        await self.store.end_media(ref, MediaOutcome.HELD, blob=blob)
+        said = (ReadSegment(text=words, start=0.0, end=2.0),)
+        window = TranscriptWindow(start=0.0, end=2.0, segments=said, uncertain=uncertain)
+        text = DocumentText(unit=DocumentUnit.SECOND, total=2, parts=(Part(number=1, text=words),))
+        assert await self.store.keep_transcript(blob.sha256, "transcript.1:p:m:d:2s-0", window, text)
 
     def ref(self, file: File, where: ConversationKey, number: str, position: int, sent: datetime) -> MediaRef:
         item = f"{where.channel}-{number}-{position}"

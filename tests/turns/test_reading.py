@@ -1,15 +1,15 @@
 """What is read from the media of a message before its turn, and what becomes of it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
 import pytest
 
 from belino.config import ChannelAccess, ToolsConfig
-from belino.domain.media import MediaKind, TextBlock
-from belino.domain.message import Message
-from belino.domain.outcome import MessageOutcome, Stage, Standing
+from belino.domain.media import DocumentText, DocumentUnit, MediaKind, Part, TextBlock
+from belino.domain.message import Deletion, Message
+from belino.domain.outcome import MediaOutcome, MessageOutcome, Stage, Standing
 from belino.domain.reading import (
     AttachmentRecord,
     Attempt,
@@ -17,6 +17,8 @@ from belino.domain.reading import (
     Reading,
     ReadingDecision,
     ReadingOutcome,
+    ReadSegment,
+    TranscriptWindow,
 )
 from belino.domain.reply import ParcelState
 from belino.gateway.events import ReadingNotice
@@ -330,3 +332,70 @@ async def test_without_the_setting_no_voice_is_read_before_the_gate(gated: House
 )
 def test_a_name_is_heard_also_if_its_spelling_is_off_by_a_letter(said: str, name: str, is_named: bool) -> None:
     assert names(said, name) is is_named
+
+
+async def _chunks(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+async def kept(gateway: Gateway, ref: str, words: str) -> None:
+    """Store the bytes of a voice message and what is said in them, as a reading does."""
+    blob = await gateway.store.keep(_chunks(words.encode()), mime="audio/ogg", limit=1 << 20)
+    await gateway.store.end_media(ref, MediaOutcome.HELD, blob=blob)
+    window = TranscriptWindow(start=0.0, end=2.0, segments=(ReadSegment(text=words, start=0.0, end=2.0),))
+    text = DocumentText(unit=DocumentUnit.SECOND, total=2, parts=(Part(number=1, text=words),))
+    assert await gateway.store.keep_transcript(blob.sha256, "transcript.1:p:m:d:2s-0", window, text)
+
+
+@pytest.fixture
+def reading(house: House) -> dict[str, Gateway]:
+    """Whoever reads a message keeps what is said in it in the store of this gateway."""
+    running: dict[str, Gateway] = {}
+
+    async def answer(message: MessageMedia, note: Note) -> MessageReadings:
+        for record in message.media:
+            await kept(running["gateway"], record.ref.id, "we meet on Thursday")
+        return heard(message, "we meet on Thursday")
+
+    house.understanding = ScriptedUnderstanding(answer)
+    return running
+
+
+async def test_a_voice_message_that_was_answered_is_told_by_its_words_from_then_on(
+    house: House, reading: dict[str, Gateway]
+) -> None:
+    house.agent = agent = ScriptedAgent(remembers=False)
+    spoken = voice(house)
+    async with house.at_work() as gateway:
+        reading["gateway"] = gateway
+        await house.ask(gateway, spoken)
+        await house.ask(gateway, house.say("when?"))
+        await house.ask(gateway, house.say("and this?", reply_to=spoken.id))
+    assert "|we meet on Thursday|(media, spoken)" in given(agent, 1)
+    assert "\nquoted transcript: we meet on Thursday\ntext:\nand this?" in given(agent, 2)
+
+
+async def test_a_voice_message_that_is_deleted_is_told_by_no_word(house: House, reading: dict[str, Gateway]) -> None:
+    house.agent = agent = ScriptedAgent(remembers=False)
+    spoken = voice(house)
+    async with house.at_work() as gateway:
+        reading["gateway"] = gateway
+        await house.ask(gateway, spoken)
+        gone = Deletion(
+            conversation=spoken.conversation, id="d", message_id=spoken.id, author=spoken.author, sent=spoken.sent
+        )
+        await gateway.accept(gone)
+        await house.ask(gateway, house.say("when?"))
+    assert "Thursday" in given(agent, 0) and "Thursday" not in given(agent, 1)
+
+
+async def test_a_voice_message_that_was_read_meanwhile_is_caught_up_on_by_its_words(
+    house: House, agent: ScriptedAgent
+) -> None:
+    async with house.at_work() as gateway:
+        await house.ask(gateway, house.say("hello", channel="team"))
+        taken = await gateway.accept(voice(house, author=BOB, channel="team", addressed=False))
+        await kept(gateway, taken.refs[0].id, "we meet on Friday")
+        await house.ask(gateway, house.say("when?", channel="team"))
+    told = given(agent, 1)
+    assert "<<<meanwhile" in told and "we meet on Friday|(observed, spoken)" in told

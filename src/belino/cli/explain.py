@@ -53,8 +53,8 @@ def _show(answer: dict[str, Any]) -> None:
     message = answer["message"]
     who = clean(message["author"]["name"])
     print(f"{paint(message['conversation'], 'bold')} · {who} · {local_time(message['sent'])}")
-    if message["text"]:
-        print(f"“{clean(shorten(message['text'], 200))}”")
+    if words := message["text"] or message["spoken"]:
+        print(f"“{clean(shorten(words, 200))}”")
     print()
     for step in answer["steps"]:
         subject = f" {step['subject']}" if step.get("subject") else ""

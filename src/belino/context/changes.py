@@ -40,7 +40,8 @@ def _change(message: StoredMessage, happening: Happening, config: ContextConfig)
         case Happening.EDITED:
             return replace(told, quote=None, forward=None, edited=None), "now reads"
         case Happening.DELETED:
-            return replace(told, text="", media=(), quote=None, forward=None, deleted=False), "deleted"
+            told = replace(told, text="", media=(), quote=None, forward=None, deleted=False, spoken=None)
+            return told, "deleted"
         case Happening.REACTED:
             mark = ", ".join(("reactions", *(reactions_of(message) or ("none",))))
             return replace(told, text=snippet(told.text, REACTED_CHARS), media=(), quote=None, forward=None), mark

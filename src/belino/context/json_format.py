@@ -13,7 +13,7 @@ from belino.domain.context import (
     ThreadContext,
 )
 from belino.domain.media import MediaRef
-from belino.domain.message import Author, Quote
+from belino.domain.message import Author, Quote, SpokenText
 from belino.domain.safe_text import clean_mime, clean_name, disarm
 
 
@@ -47,6 +47,11 @@ def trust(observed: bool) -> str:
     return "observed" if observed else "may_command"
 
 
+def spoken_json(spoken: SpokenText | None) -> dict[str, object]:
+    """The keys of a text that was read from a voice message; a written one has none of them."""
+    return {} if spoken is None else dict.fromkeys(("spoken", *spoken.doubts), True)
+
+
 def message_json(message: ContextMessage) -> dict[str, object]:
     """A message in full."""
     return {
@@ -62,7 +67,7 @@ def message_json(message: ContextMessage) -> dict[str, object]:
         "forward": _quote_json(message.forward),
         "edited_ts": None if message.edited is None else iso_time(message.edited),
         "deleted": message.deleted,
-    }
+    } | spoken_json(message.spoken)
 
 
 def adjacent_json(message: AdjacentMessage) -> dict[str, object]:
@@ -76,7 +81,7 @@ def adjacent_json(message: AdjacentMessage) -> dict[str, object]:
         "has_media": message.has_media,
         "reactions": list(message.reactions),
         "trust": trust(message.observed),
-    }
+    } | spoken_json(message.spoken)
 
 
 def activity_json(activity: ThreadActivity | None) -> dict[str, object] | None:
@@ -137,4 +142,4 @@ def _quote_json(quote: Quote | None) -> dict[str, object] | None:
         "message_id": None if quote.message_id is None else disarm(quote.message_id),
         "author": clean_name(quote.author.name) if quote.author else None,
         "text": quote.text,
-    }
+    } | spoken_json(quote.spoken)

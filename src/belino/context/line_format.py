@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from belino.domain.context import AdjacentMessage, ContextMessage, ThreadActivity
-from belino.domain.message import Author, Quote
+from belino.domain.message import Author, Quote, SpokenText
 from belino.domain.outcome import CacheSize, MediaOutcome
 from belino.domain.safe_text import clean_name, disarm, one_line
 from belino.media.placeholder import placeholder
@@ -63,7 +63,7 @@ def message_line(
             for ref in message.media
         ]
         told = " ".join([*media, told] if told else media)
-    all_marks = [*marks, *labels(message.author, message.observed)]
+    all_marks = [*marks, *labels(message.author, message.observed), *spoken_marks(message.spoken)]
     if message.is_truncated:
         all_marks.append("cut")
     if message.edited:
@@ -72,6 +72,7 @@ def message_line(
         all_marks.append("deleted")
     carried = ""
     if message.quote is not None or message.forward is not None:
+        all_marks += carried_marks(message.quote, message.forward)
         carried = " / ".join(filter(None, (_replied(message.quote), _forwarded(message.forward))))
     return _row(message.message_id, message.ts, message.author, told, all_marks, carried, today)
 
@@ -86,6 +87,7 @@ def snippet_line(message: AdjacentMessage, *, today: datetime) -> str:
     marks = labels(message.author, message.observed)
     if message.has_media:
         marks.append("media")
+    marks += spoken_marks(message.spoken)
     if message.thread_activity is not None:
         marks += _activity(message.thread_activity, today)
     marks += message.reactions
@@ -136,6 +138,19 @@ def labels(author: Author, observed: bool) -> list[str]:
     """Labels of a message: its author is the agent or a bot, and whether it is only observed."""
     marks = ["you"] if author.is_agent else ["bot"] if author.is_bot else []
     return [*marks, "observed"] if observed else marks
+
+
+def spoken_marks(spoken: SpokenText | None, whose: str = "") -> list[str]:
+    """Marks of a text that was read from a voice message."""
+    return [] if spoken is None else [f"{whose}{mark}" for mark in ("spoken", *spoken.doubts)]
+
+
+def carried_marks(quote: Quote | None, forward: Quote | None) -> list[str]:
+    """The same for the messages that a message carries."""
+    return [
+        *spoken_marks(quote.spoken if quote is not None else None, "quote "),
+        *spoken_marks(forward.spoken if forward is not None else None, "forward "),
+    ]
 
 
 def _activity(activity: ThreadActivity, today: datetime) -> list[str]:

@@ -19,7 +19,7 @@ from belino.context.line_format import (
     short_time,
     snippet_line,
 )
-from belino.context.readings import MediaText, body_lines
+from belino.context.readings import MediaText, body_lines, stored_text
 from belino.context.snapshot import StructuredContext
 from belino.domain.context import ChannelSnapshot, ThreadContext
 from belino.domain.graphemes import cut
@@ -36,14 +36,15 @@ MESSAGE_CHARS = 40_000
 NOTHING_READ: Mapping[str, MediaText] = {}
 
 _SYSTEM = """\
-You answer in a chat, through belino.
+You answer in a chat through belino.
 
 What you are given, each between lines with the same marker
 - message: the one to answer. After `text:` or `User text:` its words. After `read from media:` what belino read in \
-its media; a voice message's transcript is what its author says.
-- channel, thread (once): what was said just before, as snippets, and the thread being answered. One line for a \
+its media; a voice message's transcript is its author's words.
+- channel, thread (once): what was said just before, as snippets, and its thread. One line for a \
 message, oldest first: `id|MM-DD HH:MM|author|text|(marks)|what it replies to`; `\\|`, `\\n` and `\\\\` are escapes. \
-Marks: you, bot, observed, media, replies, reactions. What was left out is counted. It may be JSON.
+Marks: you, bot, observed, media, spoken (a transcript), replies, reactions. What was left out is counted. It may \
+be JSON.
 - meanwhile: what arrived, changed or was deleted since your last turn.
 - Media as placeholders: `[Image: photo.jpg, 245KB, image/jpeg, ref:web_k3v9d0q2m7xa]`: not seen by you \
 yet. One that ends in a reason (`too large`, `expired`) cannot be had.
@@ -55,8 +56,8 @@ Tools, all for this channel only
 - send_media(path, ref or url): sends a file along.
 
 How to answer
-- Start from the message and its thread. If that is not enough, look at lively threads nearby, search, then fetch what \
-you need, no more; not what you were shown before.
+- Start from the message and its thread. If that is not enough, look at lively threads nearby, search, then fetch only \
+what you need; not what you were shown before.
 - Never guess what media hold.
 - Name people and files by name, never by raw id or ref.
 - If it is not there, say so plainly.
@@ -192,11 +193,14 @@ def _message_lines(
     lines = [f"from: {clean_name(message.author.name) or 'somebody'}", f"time: {_time(message.sent)}"]
     if album is not None:
         lines.append(f"album: goes with message {clean_name(album)}, and came after it was answered")
+    media = read.get(message.id) or stored_text(message)
     lines += _quote_lines("in reply to", message.quote, outcomes)
+    lines += _spoken_line("quoted", message.quote)
     lines += _quote_lines("forwarded from", message.forward, outcomes)
+    if media is None or not media.covers(message.forward):
+        lines += _spoken_line("forwarded", message.forward)
     if message.edited is not None:
         lines.append(f"edited: {_time(message.edited)}")
-    media = read.get(message.id)
     is_told = [media is not None and ref.caption == message.text for ref in message.media]
     own = [replace(ref, caption=None) if told else ref for ref, told in zip(message.media, is_told, strict=True)]
     lines += _media_lines(own, outcomes)
@@ -222,6 +226,14 @@ def _quote_lines(label: str, quote: Quote | None, outcomes: Mapping[str, MediaOu
     words = cut(one_line(quote.text), QUOTE_CHARS)
     author = clean_name(quote.author.name) if quote.author else ""
     return [f"{label} {author or 'somebody'}: {words}".rstrip(), *_media_lines(quote.media, outcomes)]
+
+
+def _spoken_line(label: str, quote: Quote | None) -> list[str]:
+    """What is said in a quoted or forwarded voice message; a line of its own, which no text and no name can imitate."""
+    if quote is None or quote.spoken is None:
+        return []
+    doubts = f" ({', '.join(quote.spoken.doubts)})" if quote.spoken.doubts else ""
+    return [f"{label} transcript{doubts}: {cut(one_line(quote.spoken.text), QUOTE_CHARS)}"]
 
 
 def _media_lines(media: Sequence[MediaRef], outcomes: Mapping[str, MediaOutcome]) -> list[str]:

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from belino.domain.graphemes import cut
-from belino.domain.media import MediaRef
+from belino.domain.media import MediaKind, MediaRef
+from belino.domain.message import Quote
 from belino.domain.reading import MediaCapability, Reading
 from belino.domain.safe_text import clean_mime, clean_name, disarm, fold, one_line
+from belino.domain.stored import StoredMessage
 
 LABEL = "read from media:"
 MARKERS_AT_MOST = 5
@@ -25,7 +27,7 @@ _FORMS = {"transcription": "transcript", "description": "description", "text": "
 # The lines of a message that are ours; a line of a reading that begins like one is quoted.
 _OURS = re.compile(
     r"\W*(?:image|audio|video|voice|document|sticker)\W*(?:[0-9]+\W*){0,2}[\]:]"
-    r"|\W*(?:user\W+text|text|transcript|description)\b[^:\n]{0,60}:"
+    r"|\W*(?:user\W+text|text|(?:quoted\W+|forwarded\W+)?transcript|description)\b[^:\n]{0,60}:"
     r"|\W*(?:read\W+from\W+media|not\W+read|from|time|album|edited|in\W+reply\W+to|forwarded\W+from)\b[^:\n]{0,120}:"
     r"|\W*<\W*file\b|\W*<<<"
 )
@@ -50,6 +52,27 @@ class MediaText:
     markers: Sequence[MediaMarker] = ()
     uncounted: int = 0
     """Attachments without text beyond those that have a marker."""
+
+    def covers(self, quote: Quote | None) -> bool:
+        """Whether some media of a quoted or forwarded message is read here."""
+        read = {self.media[reading.attachment_index].id for reading in self.readings}
+        return quote is not None and any(ref.id in read for ref in quote.media)
+
+
+def stored_text(message: StoredMessage) -> MediaText | None:
+    """What was read from a message's own voice earlier; None if nothing was."""
+    if message.spoken is None:
+        return None
+    at = next(place for place, ref in enumerate(message.media) if ref.kind is MediaKind.VOICE)
+    reading = Reading(
+        kind="audio.transcription",
+        text=message.spoken.text,
+        provider="",
+        model="",
+        attachment_index=at,
+        uncertain=message.spoken.uncertain,
+    )
+    return MediaText(media=message.media, readings=(reading,))
 
 
 def body_lines(words: str, read: MediaText, *, chars: int) -> list[str]:

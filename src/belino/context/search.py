@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from belino.context.json_format import author_json, iso_time, media_json, trust
-from belino.context.line_format import labels, line, short_time
+from belino.context.json_format import author_json, iso_time, media_json, spoken_json, trust
+from belino.context.line_format import labels, line, short_time, spoken_marks
+from belino.context.snapshot import words_of
 from belino.domain.errors import ToolError
 from belino.domain.media import DocumentUnit, MediaRef
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Standing
 from belino.domain.safe_text import clean_name, disarm, one_line
 from belino.domain.search import Found, FoundPassage, SearchHit, SearchPage
+from belino.domain.stored import StoredMessage
 from belino.domain.tokens import estimate_tokens
 from belino.domain.units import clock_time
 from belino.search.excerpt import Excerpts
@@ -119,13 +121,19 @@ def _found(hit: SearchHit) -> Found:
         thread_id=message.root or message.conversation.thread,
         ts=message.sent,
         author=message.author,
-        text=message.text,
+        text=message.text if passage is not None and passage.unit is DocumentUnit.SECOND else _text(message),
         thread_summary=hit.thread,
         relevance_signal=hit.reason,
         media=message.media + tuple(ref for ref in forwarded if passage is not None and ref.id == passage.ref),
         passage=passage,
         observed=message.standing is not Standing.MAY_COMMAND,
+        spoken=message.spoken,
     )
+
+
+def _text(message: StoredMessage) -> str:
+    """What it says; captions are found in its media."""
+    return message.text if message.spoken is None else words_of(message)
 
 
 def _digest(channel: ConversationKey, intent: str, since: datetime | None, authors: Sequence[str]) -> bytes:
@@ -172,7 +180,13 @@ def _line(told: _Told, now: datetime, chars: int) -> str:
             _said(told, chars),
             _signal(found.relevance_signal),
             _thread(found),
-            ", ".join(labels(found.author, found.observed) + [_media(found, ref) for ref in found.media]),
+            ", ".join(
+                [
+                    *labels(found.author, found.observed),
+                    *spoken_marks(found.spoken),
+                    *(_media(found, ref) for ref in found.media),
+                ]
+            ),
         )
     ).rstrip("|")
 
@@ -234,7 +248,7 @@ def _found_json(found: Found) -> dict[str, object]:
         },
         "relevance_signal": _signal(found.relevance_signal),
         "media": [_media_json(found, ref) for ref in found.media],
-    }
+    } | spoken_json(found.spoken)
 
 
 def _media_json(found: Found, ref: MediaRef) -> dict[str, object]:

@@ -14,7 +14,7 @@ from belino.context.json_format import adjacent_json, json_text, message_json, s
 from belino.context.line_format import answered_line, message_line, reaction_mark, snippet_line
 from belino.domain.context import AdjacentMessage, ChannelSnapshot, ContextMessage, ThreadContext, Truncation
 from belino.domain.graphemes import cut
-from belino.domain.message import Quote
+from belino.domain.message import Quote, SpokenText
 from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.safe_text import one_line
 from belino.domain.stored import Nearby, StoredMessage, Surroundings, ThreadSlice
@@ -112,6 +112,7 @@ def adjacent_message(near: Nearby, snippet_chars: int) -> AdjacentMessage:
         has_media=bool(message.media),
         reactions=reactions_of(message),
         observed=message.standing is not Standing.MAY_COMMAND,
+        spoken=message.spoken,
     )
 
 
@@ -131,6 +132,7 @@ def context_message(message: StoredMessage, message_chars: int, *, told: Contain
         forward=_short(message.forward),
         edited=message.edited,
         deleted=message.deleted is not None,
+        spoken=message.spoken,
     )
 
 
@@ -153,10 +155,21 @@ def anchor_message(anchor: Sequence[StoredMessage], message_chars: int) -> Conte
         quote=next((item.quote for item in items if item.quote), None),
         forward=next((item.forward for item in items if item.forward), None),
         edited=max((item.edited for item in items if item.edited), default=None),
+        spoken=next((item.spoken for item in items if item.spoken), None),
     )
 
 
 def words_of(message: StoredMessage) -> str:
+    """What a message says: what is written, then what is spoken."""
+    return _with_spoken(written_in(message), message.spoken)
+
+
+def carried_words(quote: Quote) -> str:
+    """The same for a message carried inside another."""
+    return _with_spoken(quote.text, quote.spoken)
+
+
+def written_in(message: StoredMessage) -> str:
     """A message's text, else its captions, else a description of unsupported content."""
     if message.text.strip():
         return message.text
@@ -185,7 +198,13 @@ def _quote(message: StoredMessage, told: Container[str]) -> Quote | None:
 
 
 def _short(quote: Quote | None) -> Quote | None:
-    return None if quote is None else replace(quote, text=snippet(quote.text, QUOTE_CHARS))
+    return None if quote is None else replace(quote, text=snippet(carried_words(quote), QUOTE_CHARS))
+
+
+def _with_spoken(written: str, spoken: SpokenText | None) -> str:
+    if spoken is None:
+        return written
+    return f"{written}\n{spoken.text}" if written.strip() else spoken.text
 
 
 def _cost(message: AdjacentMessage, config: ContextConfig, today: datetime) -> int:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from belino.domain.media import MediaRef
-from belino.domain.message import Author, ConversationKey, Quote
+from belino.domain.message import Author, ConversationKey, Quote, SpokenText
 
 SCHEMA_VERSION = "1.0"
 
@@ -26,6 +26,8 @@ class ContextMessage:
     forward: Quote | None = None
     edited: datetime | None = None
     deleted: bool = False
+    spoken: SpokenText | None = None
+    """What its text holds from voice messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,8 @@ class AdjacentMessage:
     has_media: bool = False
     reactions: tuple[str, ...] = ()
     observed: bool = False
+    spoken: SpokenText | None = None
+    """What its snippet is taken from, if it is a voice message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

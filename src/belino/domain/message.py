@@ -105,6 +105,22 @@ class SourceMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpokenText:
+    """The words of voice messages, as a provider read them: untrusted text, like a caption."""
+
+    text: str
+    uncertain: bool = False
+    """Whether the provider is not confident of them."""
+    partial: bool = False
+    """Whether only a part of the sound was read."""
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What a reader of the words should know, each in one word."""
+        return tuple(word for word, is_so in (("uncertain", self.uncertain), ("partial", self.partial)) if is_so)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
     """A message carried inside another: replied to, quoted or forwarded."""
 
@@ -113,6 +129,8 @@ class Quote:
     text: str = ""
     sent: datetime | None = None
     media: tuple[MediaRef, ...] = ()
+    spoken: SpokenText | None = None
+    """What is said in its voice messages, if that was read; known to the store only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from belino.domain.media import DocumentUnit, MediaRef
-from belino.domain.message import Author
+from belino.domain.message import Author, SpokenText
 from belino.domain.stored import StoredMessage
 
 
@@ -99,6 +99,8 @@ class Found:
     media: tuple[MediaRef, ...] = ()
     observed: bool = False
     passage: FoundPassage | None = None
+    spoken: SpokenText | None = None
+    """What is said in its voice messages; its text holds it, unless the passage does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from belino.domain.context import ThreadActivity
 from belino.domain.limits import SendAs
 from belino.domain.media import MediaKind, MediaRef
-from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Quote
+from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Quote, SpokenText
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, Step, TurnState
 from belino.domain.reply import Doubt, Parcel, ParcelKind, ParcelState
 from belino.domain.turn import Usage
@@ -65,6 +65,8 @@ class StoredMessage:
     """Emoji, each with the number of people."""
     root: str | None = None
     """The root of its thread: its conversation's thread, or the start of its chain of replies."""
+    spoken: SpokenText | None = None
+    """What is said in its voice messages, if that was read: as much its text as what is written."""
 
     @property
     def is_spoken(self) -> bool:

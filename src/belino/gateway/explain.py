@@ -141,6 +141,7 @@ def _message(message: StoredMessage) -> Mapping[str, object]:
         "sent": _time(message.sent),
         "received": _time(message.received),
         "text": message.text,
+        "spoken": message.spoken.text if message.spoken is not None else None,
         "standing": str(message.standing),
         "outcome": str(message.outcome),
         "reason": message.reason,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import orjson
 
 from belino.domain.media import MediaRef
-from belino.domain.message import Author, ConversationKey, Quote
+from belino.domain.message import Author, ConversationKey, Quote, SpokenText
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.stored import StoredMessage
 from belino.domain.turn import Usage
@@ -17,6 +17,7 @@ from belino.storage.dialect import marks
 from belino.storage.encryption import Keys
 from belino.storage.refs import FORWARDED, OWN, QUOTED, make_author, refs_of_messages
 from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, SEQ_MASK, find_channel, find_place, key_of
+from belino.storage.transcript_rows import spoken_in
 
 _INSERT = """
 INSERT INTO messages (id, channel, conversation, kind, platform_id, author_id, author_name, author_marks,
@@ -214,6 +215,7 @@ def load(tx: Tx, keys: Keys, rows: Sequence[TableRow]) -> tuple[StoredMessage, .
     if not rows:
         return ()
     media = refs_of_messages(tx, keys, [row[_ID] for row in rows])
+    spoken = spoken_in(tx, media)
     reactions = _reactions(tx, rows)
     places = {row[_CONVERSATION]: row for row in rows}
     conversations = {number: key_of(row) for number, row in places.items()}
@@ -224,6 +226,7 @@ def load(tx: Tx, keys: Keys, rows: Sequence[TableRow]) -> tuple[StoredMessage, .
             conversations[row[_CONVERSATION]],
             authors[row[_AUTHOR]],
             media,
+            spoken,
             reactions.get((row[_CHANNEL], row[_NAME]), ()),
         )
         for row in rows
@@ -250,6 +253,7 @@ def _message(
     conversation: ConversationKey,
     author: Author,
     media: Mapping[tuple[int, str], tuple[MediaRef, ...]],
+    spoken: Mapping[tuple[int, str], SpokenText],
     reactions: tuple[tuple[str, int], ...],
 ) -> StoredMessage:
     (number, name, _, _, _, sent, received, text, standing, outcome, reason, trace, reply_to, quote, forward, album,
@@ -268,13 +272,14 @@ def _message(
         reason=turn_reason or reason,
         trace=trace,
         reply_to=reply_to,
-        quote=_quote(quote, media.get((number, QUOTED), ())),
-        forward=_quote(forward, media.get((number, FORWARDED), ())),
+        quote=_quote(quote, media.get((number, QUOTED), ()), spoken.get((number, QUOTED))),
+        forward=_quote(forward, media.get((number, FORWARDED), ()), spoken.get((number, FORWARDED))),
         album=album,
         edited=maybe_from_micros(edited),
         deleted=maybe_from_micros(deleted),
         reactions=reactions,
         root=root,
+        spoken=spoken.get((number, OWN)),
     )
 
 
@@ -284,7 +289,7 @@ def _outcome(standing: str, state: TurnState) -> MessageOutcome:
     return MessageOutcome.OBSERVED if heard_only else OUTCOMES[state]
 
 
-def _quote(stored: bytes | None, media: tuple[MediaRef, ...]) -> Quote | None:
+def _quote(stored: bytes | None, media: tuple[MediaRef, ...], spoken: SpokenText | None) -> Quote | None:
     if stored is None:
         return None
     quote = orjson.loads(stored)
@@ -295,6 +300,7 @@ def _quote(stored: bytes | None, media: tuple[MediaRef, ...]) -> Quote | None:
         text=quote["text"],
         sent=None if quote["sent"] is None else datetime.fromisoformat(quote["sent"]),
         media=media,
+        spoken=spoken,
     )
 
 

@@ -10,6 +10,7 @@ from belino.domain.reply import ParcelState
 from belino.domain.stored import ChannelSummary, ConversationSummary, MediaTally, Unfetched
 from belino.storage.database import Tx, maybe_from_micros
 from belino.storage.row_ids import KEY_COLUMNS, RowIds, call_channel, key_of
+from belino.storage.transcript_rows import last_spoken
 
 _SNIPPET_CHARS = 200
 _COUNTS = {
@@ -65,6 +66,7 @@ def conversations(tx: Tx, platform: str | None) -> tuple[ConversationSummary, ..
     of_platform, values = ("true", ()) if platform is None else ("c.platform = ?", (platform,))
     rows = tx.execute(
         f"SELECT {KEY_COLUMNS}, v.name, v.created, c.name AS channel_name, m.received, m.author_name, m.text, "
+        "m.id AS message, "
         "(SELECT count(*) FROM messages x WHERE x.conversation = v.id) AS messages, "
         "(SELECT count(*) FROM turns t WHERE t.conversation = v.id AND t.state IN ('waiting', 'running')) AS waiting "
         "FROM conversations v JOIN channels c ON c.id = v.channel "
@@ -73,7 +75,8 @@ def conversations(tx: Tx, platform: str | None) -> tuple[ConversationSummary, ..
         f"WHERE {of_platform} AND (m.id IS NOT NULL OR v.name <> '' OR c.name <> '') "
         "ORDER BY coalesce(m.received, v.created) DESC, v.id",
         values,
-    )
+    ).fetchall()
+    spoken = last_spoken(tx, [row["message"] for row in rows if row["text"] == ""])
     return tuple(
         ConversationSummary(
             conversation=key_of(row),
@@ -81,7 +84,7 @@ def conversations(tx: Tx, platform: str | None) -> tuple[ConversationSummary, ..
             messages=row["messages"],
             last=maybe_from_micros(row["received"]),
             last_author=row["author_name"] or "",
-            last_text=(row["text"] or "")[:_SNIPPET_CHARS],
+            last_text=(row["text"] or spoken.get(row["message"], ""))[:_SNIPPET_CHARS],
             waiting=row["waiting"],
         )
         for row in rows

@@ -6,16 +6,15 @@ Their verbs include those of the attempts to read.
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-import orjson
-
 from belino.domain.media import DocumentText
 from belino.domain.message import ChatType, ConversationKey
-from belino.domain.reading import AttemptRecord, ReadSegment, Spent, StoredText, TranscriptWindow
+from belino.domain.reading import AttemptRecord, Spent, StoredText, TranscriptWindow
 from belino.storage import reading_attempts
 from belino.storage.database import Tx
 from belino.storage.dialect import marks
 from belino.storage.readings import ALL_PARTS, ReadingVerbs, find_reading, keep_reading
 from belino.storage.text import sanitized
+from belino.storage.transcript_rows import find_transcript, packed
 
 
 class TranscriptVerbs(ReadingVerbs):
@@ -74,18 +73,9 @@ def keep_transcript(tx: Tx, sha256: str, reader: str, window: TranscriptWindow, 
     tx.execute(
         "INSERT INTO transcripts (reading, told) VALUES (?, ?) "
         "ON CONFLICT (reading) DO UPDATE SET told = excluded.told",
-        (reading, _packed(window)),
+        (reading, packed(window)),
     )
     return True
-
-
-def find_transcript(tx: Tx, sha256: str, reader: str) -> TranscriptWindow | None:
-    """A window of a transcript, as it was stored."""
-    row = tx.execute(
-        "SELECT t.told FROM transcripts t JOIN readings d ON d.id = t.reading WHERE d.sha256 = ? AND d.reader = ?",
-        (sha256, reader),
-    ).fetchone()
-    return None if row is None else _unpacked(row["told"])
 
 
 def texts_of(tx: Tx, sha256s: Sequence[str]) -> Mapping[str, tuple[StoredText, ...]]:
@@ -102,21 +92,3 @@ def texts_of(tx: Tx, sha256s: Sequence[str]) -> Mapping[str, tuple[StoredText, .
             told = StoredText(reader=reader, text=text, window=find_transcript(tx, sha256, reader))
             found[sha256] = (*found.get(sha256, ()), told)
     return found
-
-
-def _packed(window: TranscriptWindow) -> bytes:
-    segments = [[each.start, each.end, each.speaker, each.text] for each in window.segments]
-    return orjson.dumps([window.start, window.end, window.language, window.uncertain, segments])
-
-
-def _unpacked(told: bytes) -> TranscriptWindow:
-    start, end, language, uncertain, segments = orjson.loads(told)
-    return TranscriptWindow(
-        start=start,
-        end=end,
-        language=language,
-        uncertain=uncertain,
-        segments=tuple(
-            ReadSegment(start=begins, end=ends, speaker=speaker, text=text) for begins, ends, speaker, text in segments
-        ),
-    )

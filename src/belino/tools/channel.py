@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from belino.context.json_format import json_text, media_json, message_json, thread_json
-from belino.context.line_format import header, labels, line, short_time
+from belino.context.json_format import json_text, media_json, message_json, spoken_json, thread_json
+from belino.context.line_format import carried_marks, header, labels, line, short_time, spoken_marks
 from belino.context.search import results_json, results_lines, search
-from belino.context.snapshot import context_message
+from belino.context.snapshot import carried_words, context_message, words_of, written_in
 from belino.domain.context import ThreadContext, Truncation
 from belino.domain.errors import ToolError
 from belino.domain.graphemes import cut
@@ -179,7 +179,7 @@ async def _page(context: ToolContext, root: str, *, before: int | None, limit: i
         return None
     first, used = len(found.replies), 0
     while first and len(found.replies) - first < limit:
-        used += min(len(found.replies[first - 1].text), MESSAGE_CHARS)
+        used += min(len(words_of(found.replies[first - 1])), MESSAGE_CHARS)
         if used > REPLIES_CHARS and first < len(found.replies):
             break
         first -= 1
@@ -228,8 +228,10 @@ async def _as_lines(context: ToolContext, messages: Sequence[StoredMessage], mis
 
 async def _line(context: ToolContext, message: StoredMessage, today: datetime) -> str:
     """A message with all its content; quotes are not shortened as they are in a prompt."""
-    marks = labels(message.author, message.standing is not Standing.MAY_COMMAND)
-    facts = ((len(message.text) > MESSAGE_CHARS, "cut"), (message.edited, "edited"), (message.deleted, "deleted"))
+    marks = labels(message.author, message.standing is not Standing.MAY_COMMAND) + spoken_marks(message.spoken)
+    marks += carried_marks(message.quote, message.forward)
+    is_cut = len(words_of(message)) > MESSAGE_CHARS
+    facts = ((is_cut, "cut"), (message.edited, "edited"), (message.deleted, "deleted"))
     marks += [mark for is_so, mark in facts if is_so]
     author = clean_name(message.author.name) or "somebody"
     fields = [disarm(message.id), short_time(message.sent, today), author, await _told(context, message)]
@@ -242,11 +244,15 @@ async def _told(context: ToolContext, message: StoredMessage) -> str:
     for label, carried in (("in reply to", message.quote), ("forwarded from", message.forward)):
         if carried is not None:
             author = clean_name(carried.author.name) if carried.author else ""
-            parts.append(f"({label} {author or 'somebody'}: {cut(disarm(carried.text), MESSAGE_CHARS)})")
+            words = cut(disarm(carried_words(carried)), MESSAGE_CHARS)
+            parts.append(f"({label} {author or 'somebody'}: {words})")
             parts += [await _placeholder(context, ref) for ref in carried.media]
     parts += [await _placeholder(context, ref) for ref in message.media]
+    captions = {ref.caption for ref in message.media}
     words = context_message(message, MESSAGE_CHARS).text
-    if words and words not in {ref.caption for ref in message.media}:
+    if message.spoken is not None and written_in(message) in captions:
+        words = cut(message.spoken.text, MESSAGE_CHARS)
+    if words and words not in captions:
         parts.append(disarm(words))
     return "\n".join(parts)
 
@@ -275,6 +281,6 @@ def _carried_json(carried: Quote | None, message_id: str | None = None) -> dict[
     return {
         "message_id": disarm(carried.message_id or message_id or "") or None,
         "author": author,
-        "text": cut(disarm(carried.text), MESSAGE_CHARS),
+        "text": cut(disarm(carried_words(carried)), MESSAGE_CHARS),
         "media": [media_json(ref) for ref in carried.media],
-    }
+    } | spoken_json(carried.spoken)

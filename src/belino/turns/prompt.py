@@ -141,9 +141,14 @@ class PromptBuilder:
         if replied is None:
             return message
         if quote is not None:
-            return replace(message, quote=replace(quote, media=replied.media))
+            return replace(message, quote=replace(quote, media=replied.media, spoken=replied.spoken))
         whole = Quote(
-            author=replied.author, message_id=replied.id, text=replied.text, sent=replied.sent, media=replied.media
+            author=replied.author,
+            message_id=replied.id,
+            text=replied.text,
+            sent=replied.sent,
+            media=replied.media,
+            spoken=replied.spoken,
         )
         return replace(message, quote=whole)
 

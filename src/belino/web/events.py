@@ -266,7 +266,8 @@ def _last_row(message: StoredMessage | None) -> Json:
     """The last message, as in the list of conversations; empty fields if there is none."""
     if message is None:
         return {"last": None, "last_author": "", "last_text": "", "has_media": False}
-    text = message.text or ", ".join(ref.file_name or ref.kind for ref in message.media)
+    spoken = message.spoken.text if message.spoken is not None else ""
+    text = message.text or spoken or ", ".join(ref.file_name or ref.kind for ref in message.media)
     return {
         "last": message.sent,
         "last_author": message.author.name,

@@ -4,6 +4,7 @@ import { make, spoken } from "./dom.js";
 import * as format from "./format.js";
 import { render } from "./markdown.js";
 import { mediaNodes } from "./media.js";
+import { inShort } from "./names.js";
 import { parcelWords, sendWords } from "./parcels.js";
 
 // `does` holds a bubble's actions: why(message), open(pictures, index), read(item), fetch(item), retry(id), edit(id),
@@ -32,7 +33,7 @@ const SNIPPET = 80;
 function quote(answered) {
   if (!answered) return null;
   const picture = answered.media.find((item) => isPicture(item.mime) && item.url);
-  const said = answered.text || answered.media.map((item) => item.file_name || item.kind).join(", ");
+  const said = inShort(answered);
   return make("p", { class: "quote" },
     picture ? make("img", { src: picture.url, alt: "", decoding: "async" }) : null,
     make("span", { class: "quote-words" }, spoken("In reply to "), make("strong", { text: answered.author.name }), make("span", { text: said.length > SNIPPET ? `${said.slice(0, SNIPPET)}…` : said })),

@@ -2,6 +2,7 @@
 import { call } from "./api.js";
 import { byId, make, say, show, spoken } from "./dom.js";
 import * as format from "./format.js";
+import { inShort } from "./names.js";
 import { Rows } from "./rows.js";
 
 const narrow = matchMedia("(max-width: 860px)");
@@ -66,8 +67,7 @@ export class Conversations {
     if (!known) return this.load();
     if (conversation !== this.#open && message.author.is_agent) this.#unseen.add(conversation);
     if (known.last && known.last > message.sent) return;
-    const words = message.text || message.media.map((item) => item.file_name || item.kind).join(", ");
-    Object.assign(known, { last: message.sent, last_text: words, last_author: message.author.name });
+    Object.assign(known, { last: message.sent, last_text: inShort(message), last_author: message.author.name });
     this.draw();
   }
 
