@@ -434,3 +434,17 @@ async def test_nobody_waits_twice_for_a_name_that_does_not_come(
         await until(lambda: len(app.texts) == 6)
     assert slack.calls["users.list"] + slack.calls["users.info"] == 1
     assert {message.author.name for message in app.messages} == {person["id"] for person in people}
+
+
+async def test_the_language_of_a_sender_comes_along_if_slack_tells_it(slack: SlackServer, app: App) -> None:
+    ada, bo = slack.user("Ada", locale="de-DE"), slack.user("Bo")
+    general = slack.channel("general", ada, bo)
+    async with app.listening():
+        slack.say(general, ada, "guten Morgen")
+        slack.say(general, bo, "good morning")
+        await until(lambda: len(app.messages) == 2)
+        late = slack.user("Cleo", locale="fr-FR")
+        slack.say(general, late, "bonjour")
+        await until(lambda: len(app.messages) == 3)
+    assert [message.language for message in app.messages] == ["de-DE", "en-US", "fr-FR"]
+    assert (slack.calls["users.list"], slack.calls["users.info"]) == (1, 1)

@@ -533,3 +533,18 @@ def test_parsing_leaves_the_update_as_it_was() -> None:
         before = deepcopy(raw)
         assert parsed(raw) == parsed(raw)
         assert raw == before
+
+
+@pytest.mark.parametrize(
+    ("told", "language"),
+    [("de", "de"), ("pt-br", "pt-br"), ("zh-hans", "zh-hans"), ("", None), (7, None), ("de\nobey", None), (None, None)],
+)
+def test_the_language_of_the_senders_app_comes_along(told: object, language: str | None) -> None:
+    sender = sample("voice")["message"]["from"] | {"language_code": told}
+    assert message("voice", **{"from": sender}).language == language
+
+
+def test_a_chat_that_speaks_has_no_language() -> None:
+    sender = sample("voice")["message"]["from"] | {"language_code": "de"}
+    channel = {"id": -1001, "type": "channel", "title": "News"}
+    assert message("voice", **{"from": sender}, sender_chat=channel).language is None

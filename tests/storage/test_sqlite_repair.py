@@ -196,7 +196,7 @@ async def test_rows_below_a_lost_page_are_found_and_deleted_ones_stay_deleted(
         (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'messages'").fetchone()
         assert connection.execute("PRAGMA freelist_count").fetchone()[0] > 1
         connection.commit()
-    left = {row for row in before["messages"] if row[-2] is None}
+    left = {row for row in before["messages"] if row[-3] is None}
     overwrite(home.database, (root - 1) * PAGE, os.urandom(PAGE))
     repair(home, now=clock.now())
     assert rows_of(home.database)["messages"] == left

@@ -6,16 +6,18 @@ from dataclasses import replace
 import pytest
 
 from belino.domain.media import DocumentText, DocumentUnit, MediaKind, MediaRef, Part
-from belino.domain.message import ConversationKey, Deletion, Edit, Message, Quote, SpokenText
+from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message, Quote, SpokenText
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.reading import ReadSegment, TranscriptWindow
+from belino.domain.reading import ReadSegment, SenderLanguage, TranscriptWindow
 from belino.domain.stored import StoredMessage, Verdict
 from belino.storage.store import Store
+from storage.engines import Engine
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 MAY = Verdict(standing=Standing.MAY_COMMAND, reason="on the list")
 WHISPER = "transcript.1:local_whisper:tiny:abcdefabcdef"
 DEEPGRAM = "transcript.1:deepgram:nova-3:abcdefabcdef"
+BOB = Author(id="u-bob", name="Bob")
 
 
 @pytest.fixture
@@ -148,3 +150,44 @@ async def test_an_edit_that_takes_the_voice_away_takes_its_words(
     )
     await store.take_in(change, MAY)
     assert (await stored(store)).spoken is None
+
+
+async def test_the_language_of_a_sender_is_what_the_platform_says_and_what_they_wrote(
+    store: Store, engine: Engine, say: Callable[..., Message], voice: Callable[..., Message]
+) -> None:
+    for number, text in enumerate(("eins", "zwei", "drei", "vier", "fünf", "sechs")):
+        await store.take_in(say(f"w{number}", text, language="de-AT"), MAY)
+    await store.take_in(say("b", "not theirs", author=BOB, language="en"), MAY)
+    ref, _ = await send(store, voice("1", "sieben"))
+    await store.take_in(say("later", "acht", language="fr"), MAY)
+    told = SenderLanguage(reported="de-AT", recent_texts=("sieben", "sechs", "fünf", "vier", "drei"))
+    assert await store.sender_of(MAIN, ref) == told
+    await store.close()
+    again = await engine.open()
+    assert await again.sender_of(MAIN, ref) == told
+    await again.close()
+
+
+async def test_the_language_of_a_forwarded_voice_is_that_of_its_author_or_else_of_who_sent_it(
+    store: Store, say: Callable[..., Message], voice: Callable[..., Message]
+) -> None:
+    carried = Quote(author=BOB, media=voice("9").media)
+    await store.take_in(say("0", "hallo zusammen", language="de"), MAY)
+    taken = await store.take_in(say("1", "", forward=carried), MAY)
+    assert taken.outcome is not None
+    (message,) = await store.messages(MAIN, ["1"])
+    assert message.forward is not None
+    ref = message.forward.media[0].id
+    assert await store.sender_of(MAIN, ref) == SenderLanguage(reported="de", recent_texts=("hallo zusammen",))
+    assert await store.sender_of(MAIN, "web_unknown00000") == SenderLanguage()
+
+
+async def test_a_forwarded_voice_of_somebody_who_writes_here_is_in_their_language(
+    store: Store, say: Callable[..., Message], voice: Callable[..., Message]
+) -> None:
+    await store.take_in(say("0", "good morning", author=BOB, language="en"), MAY)
+    await store.take_in(say("1", "hört mal", language="de", forward=Quote(author=BOB, media=voice("9").media)), MAY)
+    (message,) = await store.messages(MAIN, ["1"])
+    assert message.forward is not None
+    found = await store.sender_of(MAIN, message.forward.media[0].id)
+    assert found == SenderLanguage(reported="en", recent_texts=("good morning",))

@@ -278,3 +278,11 @@ async def test_a_bad_day_is_scripted_for_the_next_calls(server: SlackServer, app
                 await asyncio.sleep(0)
         await clock_of(server).advance(5)
     assert waiting.result()["ok"]
+
+
+async def test_a_locale_is_told_only_if_it_is_asked_for(server: SlackServer, app: AsyncWebClient) -> None:
+    ana = server.user("Ana Lima", locale="pt-BR")
+    assert "locale" not in (await app.users_info(user=ana["id"]))["user"]
+    assert (await app.users_info(user=ana["id"], include_locale=True))["user"]["locale"] == "pt-BR"
+    members = (await app.users_list(include_locale=True))["members"]
+    assert [member["locale"] for member in members if member["id"] == ana["id"]] == ["pt-BR"]

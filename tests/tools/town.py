@@ -135,6 +135,7 @@ class Town:
         sent: datetime | None = None,
         standing: Standing = Standing.MAY_COMMAND,
         reply_to: str | None = None,
+        language: str | None = None,
     ) -> tuple[str, tuple[str, ...]]:
         """Somebody says something: its message id and the ids of its refs."""
         number = str(self.numbers())
@@ -148,6 +149,7 @@ class Town:
             text=text,
             media=media,
             reply_to=reply_to,
+            language=language,
         )
         taken = await self.store.take_in(message, Verdict(standing=standing, reason="test"))
         self.clock.shift(60)

@@ -124,9 +124,10 @@ async def test_the_reader_learns_who_asks_and_what_they_wrote_before(house: Hous
     async with house.at_work() as gateway:
         await house.ask(gateway, house.say("guten Morgen"))
         await house.ask(gateway, house.say("wie geht es"))
-        await house.ask(gateway, voice(house))
+        await house.ask(gateway, voice(house, language="de-AT"))
     (asked,) = understanding.asked
     assert asked.recent_texts == ("wie geht es", "guten Morgen") and asked.text == "" and asked.sees_images is True
+    assert asked.language == "de-AT"
     assert [record.ref.kind for record in asked.media] == [MediaKind.VOICE]
 
 

@@ -409,3 +409,13 @@ async def test_a_limit_of_the_configuration_holds_for_frames(run_site: Any) -> N
 async def test_nothing_runs_so_nothing_is_stopped(site: Any) -> None:
     async with site.socket() as chat:
         assert (await chat.call("chat.abort", conversation=MAIN))["payload"] == {"aborted": False}
+
+
+async def test_the_language_of_the_page_comes_along_and_must_be_a_tag(site: Any) -> None:
+    spoken = {"mimeType": "audio/webm", "fileName": "v.webm", "content": content(b"\x1aE\xdf\xa3 sound"), "voice": True}
+    async with site.socket() as chat:
+        for language, told in (("obey me", None), ("de-AT", "de-AT")):
+            said = await chat.call("chat.send", conversation=MAIN, message="", attachments=[spoken], language=language)
+            ref = said["payload"]["message"]["media"][0]["ref"]
+            found = await site.gateway.store.sender_of(ConversationKey.parse(MAIN), ref)
+            assert found.reported == told

@@ -1,5 +1,6 @@
 """Messages from platforms, and everything that later happens to them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -64,6 +65,13 @@ class Author:
 
 
 UNKNOWN_AUTHOR = Author(id="unknown", name="somebody")
+
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8}){0,4}", re.ASCII)
+
+
+def language_tag(told: object) -> str | None:
+    """The language that a platform reports, such as `de` or `pt-BR`; None for anything else."""
+    return told if isinstance(told, str) and _LANGUAGE.fullmatch(told) else None
 
 
 class FileFacts(TypedDict, total=False):
@@ -155,6 +163,8 @@ class Message:
     """Items with the same album id belong together and are answered together."""
     edited: datetime | None = None
     """When it was last edited, if it is delivered in its edited form, as in a platform's history."""
+    language: str | None = None
+    """The language tag that the platform reports for its sender, such as `de-AT`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

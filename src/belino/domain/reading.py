@@ -66,6 +66,16 @@ class Material:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SenderLanguage:
+    """What tells the language that the sender of a voice message speaks."""
+
+    reported: str | None = None
+    """The language tag that the platform reports for them."""
+    recent_texts: tuple[str, ...] = ()
+    """What they wrote lately, newest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingOptions:
     """Options of a reading."""
 

@@ -255,6 +255,7 @@ def message_row(
         root,
         # An agent's own message changes while it streams; that is not an edit.
         None if message.edited is None or author.is_agent else to_micros(message.edited),
+        message.language,
     )
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from belino.domain.media import Blob, MediaKind
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.outcome import MediaOutcome
+from belino.domain.reading import SenderLanguage
 from belino.domain.stored import (
     ChannelSummary,
     ConversationSummary,
@@ -88,6 +89,10 @@ class LibraryVerbs(Verbs):
     async def ref(self, channel: ConversationKey, ref_id: str) -> RefRecord | None:
         """A ref of this channel; one of another channel is unknown here."""
         return await self._database.read(lambda tx: refs.ref(tx, self._keys, channel, ref_id))
+
+    async def sender_of(self, channel: ConversationKey, ref_id: str) -> SenderLanguage:
+        """What tells the language of the sender of a ref's item."""
+        return await self._database.read(lambda tx: messages.sender_of(tx, channel, ref_id))
 
     async def refs(
         self,

@@ -9,6 +9,7 @@ import orjson
 from belino.domain.media import MediaRef
 from belino.domain.message import Author, ConversationKey, Quote, SpokenText
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
+from belino.domain.reading import SenderLanguage
 from belino.domain.stored import StoredMessage
 from belino.domain.turn import Usage
 from belino.storage.arrivals import count_forgotten
@@ -22,11 +23,14 @@ from belino.storage.transcript_rows import spoken_in
 _INSERT = """
 INSERT INTO messages (id, channel, conversation, kind, platform_id, author_id, author_name, author_marks,
     sent, received, text, standing, outcome, reason, trace, turn, reply_to, quote, forward, album, root,
-    edited)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    edited, language)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (channel, platform_id, kind) DO NOTHING
 """
 NAMED_AT_MOST = 20
+RECENT_MESSAGES = 50
+"""Messages of a conversation among which those of a sender are looked for."""
+RECENT_TEXTS = 5
 
 # In the order in which `_message` takes them: finding columns by name costs more than the rest of reading a row.
 SELECT = f"""
@@ -73,6 +77,7 @@ class MessageRow(NamedTuple):
     album: str | None = None
     root: str | None = None
     edited: int | None = None
+    language: str | None = None
 
 
 class Inserted(NamedTuple):
@@ -195,6 +200,27 @@ def by_number(tx: Tx, keys: Keys, numbers: Sequence[int]) -> tuple[StoredMessage
     """Messages by row id, oldest first."""
     rows = tx.execute(f"{SELECT} WHERE m.id IN ({marks(numbers)}) ORDER BY m.id", tuple(numbers))
     return load(tx, keys, rows.fetchall())
+
+
+def sender_of(tx: Tx, channel: ConversationKey, ref_id: str) -> SenderLanguage:
+    """What tells the language of who made a ref's item; of who sent it, if its maker said nothing here."""
+    row = tx.execute(
+        "SELECT r.conversation, r.message, r.author_id, m.author_id AS bearer FROM refs r "
+        "LEFT JOIN messages m ON m.id = r.message WHERE r.channel = ? AND r.id = ?",
+        (find_channel(tx, channel), ref_id),
+    ).fetchone()
+    if row is None:
+        return SenderLanguage()
+    recent = tx.execute(
+        "SELECT author_id, text, language FROM messages WHERE conversation = ? AND id <= ? AND deleted IS NULL "
+        "ORDER BY id DESC LIMIT ?",
+        (row["conversation"], row["message"], RECENT_MESSAGES),
+    ).fetchall()
+    own = [each for each in recent if each["author_id"] == row["author_id"]]
+    own = own or [each for each in recent if each["author_id"] == row["bearer"]]
+    texts = [each["text"] for each in own if each["text"].strip()]
+    reported = next((each["language"] for each in own if each["language"]), None)
+    return SenderLanguage(reported=reported, recent_texts=tuple(texts[:RECENT_TEXTS]))
 
 
 def trace_of(number: int) -> str:

@@ -320,6 +320,11 @@ M020_SPEECHES = """
 CREATE TABLE speeches (key TEXT PRIMARY KEY, blob TEXT NOT NULL) STRICT, WITHOUT ROWID;
 """
 
+# The language that the platform reports for the sender, which decides who can transcribe their voice.
+M021_SENDER_LANGUAGES = """
+ALTER TABLE messages ADD COLUMN language TEXT;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -341,4 +346,5 @@ STEPS = (
     M018_TEXT_ESCAPE,
     M019_READING_ATTEMPTS,
     M020_SPEECHES,
+    M021_SENDER_LANGUAGES,
 )

@@ -36,8 +36,6 @@ log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 0.5
 """A turn goes on so long after the deadline of its readings if they have not ended by themselves."""
-RECENT_MESSAGES = 50
-RECENT_TEXTS = 5
 NOT_ADDRESSED = "a voice message that does not name the agent"
 ADDRESSED = "named in a voice message"
 _LETTERS = re.compile(r"[^\W_]+")
@@ -138,6 +136,7 @@ class TurnReader:
         understanding = self._understanding() if places else None
         if understanding is None:
             return NOTHING
+        sender = await self._store.sender_of(claimed.conversation.whole_channel, places[0][1].ref.id)
         read = await understanding.read_message(
             MessageMedia(
                 conversation=claimed.conversation,
@@ -145,7 +144,8 @@ class TurnReader:
                 media=tuple(record for _, record in places),
                 text="\n".join(message.text for message in living if message.text.strip()),
                 sees_images=self._agents.at(claimed.conversation).sees_images,
-                recent_texts=await self._recent(claimed.messages[-1]),
+                language=sender.reported,
+                recent_texts=sender.recent_texts,
             ),
             partial(_tell, places, partial(self._watch, claimed.conversation)),
         )
@@ -186,12 +186,6 @@ class TurnReader:
         channel = message.conversation.whole_channel
         records = [await self._store.ref(channel, ref.id) for ref in attachments(message)]
         return [record for record in records if record is not None]
-
-    async def _recent(self, message: StoredMessage) -> tuple[str, ...]:
-        """What the sender wrote lately, newest first: it tells the language that they speak."""
-        before = await self._store.history(message.conversation, before=message.seq, limit=RECENT_MESSAGES)
-        own = [each.text for each in reversed(before) if each.author.id == message.author.id and each.text.strip()]
-        return tuple(own[:RECENT_TEXTS])
 
 
 def attachments(message: StoredMessage) -> tuple[MediaRef, ...]:

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 from starlette.responses import Response
 
 from belino.domain.errors import Busy, StoreError
-from belino.domain.message import Author, ConversationKey, Message
+from belino.domain.message import Author, ConversationKey, Message, language_tag
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.domain.stored import GrantKind, StoredMessage
@@ -27,7 +27,7 @@ from belino.web.wire import Json, message_json
 
 log = logging.getLogger(__name__)
 
-SAY_FIELDS = ("conversation", "message", "attachments", "id", "reply_to")
+SAY_FIELDS = ("conversation", "message", "attachments", "id", "reply_to", "language")
 HISTORY_FIELDS = ("conversation", "before", "after", "limit")
 PAGE = 200
 # The size limit of a page of history: two hundred of the longest messages are too large for one answer.
@@ -96,7 +96,13 @@ async def say(site: Site, visitor: Visitor, fields: Fields) -> Json:
             for upload, attachment in zip(uploads, attachments, strict=True)
         ]
         message = Message(
-            conversation=conversation, id=message_id, author=_author(visitor), sent=now, text=text, media=tuple(refs)
+            conversation=conversation,
+            id=message_id,
+            author=_author(visitor),
+            sent=now,
+            text=text,
+            media=tuple(refs),
+            language=language_tag(fields.text("language", most=64, default="")),
         )
         taken = await _post(site, message)
     finally:

@@ -10,7 +10,7 @@ from math import isfinite
 
 from belino.adapters.slack.client import SlackClient
 from belino.domain.errors import AdapterError
-from belino.domain.message import UNKNOWN_AUTHOR, Author, ChatType, ConversationKey
+from belino.domain.message import UNKNOWN_AUTHOR, Author, ChatType, ConversationKey, language_tag
 from belino.net.json_fields import Raw, line, table, tables, words
 from belino.net.rest import RateLimits
 
@@ -61,10 +61,12 @@ class SlackApp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directory:
-    """The known names of ids; makes no calls."""
+    """The known names of ids, and what else is known of users; makes no calls."""
 
     users: Mapping[str, str] = field(default_factory=dict)
     channels: Mapping[str, str] = field(default_factory=dict)
+    locales: Mapping[str, str] = field(default_factory=dict)
+    """The languages of users, such as `en-US`."""
 
 
 def author_of(message: Raw, me: SlackApp, directory: Directory) -> Author:
@@ -160,13 +162,14 @@ class NameCache:
         self._limits = limits
         self._users: dict[str, str] = {}
         self._channels: dict[str, str] = {}
+        self._locales: dict[str, str] = {}
         self._not_before: dict[str, float] = {}
         self._listed = False
         self._slow_until = 0.0
 
     @property
     def directory(self) -> Directory:
-        return Directory(users=self._users, channels=self._channels)
+        return Directory(users=self._users, channels=self._channels, locales=self._locales)
 
     def know(self, user: str, name: str) -> None:
         """Keep a name that is known without a call."""
@@ -198,11 +201,14 @@ class NameCache:
         if wanted and not self._listed:
             # One call for nearly a thousand people: after a start many of them speak at once.
             self._listed = True
-            for member in tables(await self._ask("users.list", {"limit": str(MOST_IN_PAGE)}), "members"):
+            asked = {"limit": str(MOST_IN_PAGE), "include_locale": "true"}
+            for member in tables(await self._ask("users.list", asked), "members"):
                 self._keep(self._users, words(member, "id"), shown_name(member))
+                self._keep(self._locales, words(member, "id"), language_tag(member.get("locale")) or "")
         for user in [user for user in wanted if user not in self._users][:MOST_ASKED]:
-            found = table(await self._ask("users.info", {"user": user}), "user")
+            found = table(await self._ask("users.info", {"user": user, "include_locale": "true"}), "user")
             self._settle(self._users, user, shown_name(found) if found else "")
+            self._keep(self._locales, user, language_tag(found.get("locale")) or "")
 
     async def _learn_channel(self, channel: str) -> None:
         told = await self._ask("conversations.info", {"channel": channel})

@@ -131,6 +131,7 @@ def said(
         quote=below.quote,
         forward=below.forward,
         edited=moment(stamp(table(raw, "edited"), "ts")),
+        language=view.directory.locales.get(words(raw, "user")),
     )
     if words(raw, "subtype") not in _SAID or not (whole or refs or below.forward or below.quote):
         return as_unsupported(message, what_it_is(raw))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from belino.domain.message import UNKNOWN_AUTHOR, Author, ChatType, ConversationKey, Quote
+from belino.domain.message import UNKNOWN_AUTHOR, Author, ChatType, ConversationKey, Quote, language_tag
 from belino.net.json_fields import Raw, line, number_id, table, unix_time, whole, words, yes
 
 PLATFORM = "telegram"
@@ -54,6 +54,12 @@ def author_of(message: Raw, me: TelegramBot) -> Author:
     if speaker is None and words(table(message, "chat"), "type") == "channel":
         speaker = chat_as_author(table(message, "chat"), signature)
     return speaker or UNKNOWN_AUTHOR
+
+
+def language_of(message: Raw, author: Author) -> str | None:
+    """The language of the app of a user who wrote a message, if they are its author."""
+    sender = table(message, "from")
+    return language_tag(sender.get("language_code")) if number_id(sender, "id") == author.id else None
 
 
 def chat_name(chat: Raw) -> str:

@@ -12,6 +12,7 @@ from belino.adapters.telegram.authors import (
     chat_type,
     conversation,
     forwarded_from,
+    language_of,
     origin,
     thread_of,
     user,
@@ -120,6 +121,7 @@ def _said(raw: Raw, frame: _Frame) -> Message | Unsupported:
         quote=_quote(raw, where, own_id, frame),
         forward=forwarded_from(raw, frame.me),
         album=words(raw, "media_group_id") or None,
+        language=language_of(raw, author),
     )
     if is_confidential(raw) or not (text or refs):
         return as_unsupported(message, what_it_is(raw))

@@ -109,10 +109,10 @@ class SlackReads:
         found = self._world.users.get(call.needed("user"))
         if found is None:
             raise SlackRefusal("user_not_found")
-        return {"user": found}
+        return {"user": _user(call, found)}
 
     async def users(self, call: SlackCall) -> Json:
-        return _page(call, "members", list(self._world.users.values()), MOST)
+        return _page(call, "members", [_user(call, user) for user in self._world.users.values()], MOST)
 
     async def bot(self, call: SlackCall) -> Json:
         named = call.text("bot") or BOT
@@ -198,6 +198,11 @@ def _stamp_cursor(written: str) -> int:
     if number == written or not number.isdecimal():
         raise SlackRefusal("invalid_cursor")
     return int(number)
+
+
+def _user(call: SlackCall, user: Json) -> Json:
+    """A user; their locale only if the call asks for it."""
+    return {key: value for key, value in user.items() if key != "locale" or call.flag("include_locale")}
 
 
 def _page(call: SlackCall, name: str, items: Sequence[Any], default: int) -> Json:

@@ -50,7 +50,7 @@ class SlackNumbers:
 
 
 def user_shape(number: str, name: str, *, bot: bool = False, team: str = TEAM, **more: Any) -> Json:
-    """A user as returned by users.info."""
+    """A user as returned by users.info with the locale."""
     return {
         "id": number,
         "team_id": team,
@@ -61,6 +61,7 @@ def user_shape(number: str, name: str, *, bot: bool = False, team: str = TEAM, *
         "tz": "Europe/Berlin",
         "tz_label": "Central European Time",
         "tz_offset": 3600,
+        "locale": "en-US",
         "profile": {
             "title": "",
             "real_name": name,

@@ -73,7 +73,8 @@ export class Outbox extends EventTarget {
     const { id, conversation, text, reply_to } = entry;
     const attachments = entry.attachments.map(({ upload_id, voice, duration }) => ({ upload_id, voice, duration }));
     try {
-      const answer = await this.#socket.request("chat.send", { id, conversation, message: text, attachments, reply_to });
+      const { language } = navigator;
+      const answer = await this.#socket.request("chat.send", { id, conversation, message: text, attachments, reply_to, language });
       if (!this.#entries.has(id)) return true;
       // Refused: nothing was stored, so the text stays here.
       if (!answer.message) this.#change({ ...entry, state: "failed", reason: answer.reason || answer.outcome });
