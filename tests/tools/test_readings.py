@@ -8,9 +8,9 @@ import pytest
 
 from belino.domain.errors import MediaRefused, ProviderError, ToolError
 from belino.domain.media import Blob, DocumentText, DocumentUnit, Part, TextBlock, Unread
-from belino.domain.message import ConversationKey
+from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import Stage
-from belino.domain.reading import Attempt, MediaCapability, ReadingForm, ReadingOutcome
+from belino.domain.reading import Attempt, MediaCapability, ReadingForm, ReadingOutcome, SenderLanguage
 from belino.domain.stored import RefRecord
 from belino.domain.turn import Toolbox
 from belino.media.price import Facts
@@ -44,6 +44,7 @@ class ScriptedReader(Understanding):
 
     def __init__(self, *, forms: Mapping[str, Mapping[ReadingForm, ReadingPrice]] = FORMS) -> None:
         self.asked: list[tuple[str, ReadingForm, object, object, ConversationKey]] = []
+        self.senders: list[SenderLanguage] = []
         self.answer: ItemReading | Exception = MediaRefused("nothing is written")
         self._forms = forms
 
@@ -64,6 +65,7 @@ class ScriptedReader(Understanding):
         note: Note | None = None,
     ) -> ItemReading:
         self.asked.append((record.ref.id, form, pages, times, conversation))
+        self.senders.append(SenderLanguage(reported=language, recent_texts=recent_texts))
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -208,3 +210,12 @@ async def test_the_media_of_another_channel_is_not_read(town: Town, reader: Scri
     with pytest.raises(ToolError, match="no such media in this channel"):
         await call(town.toolbox(), ref, **{"as": "transcript"})
     assert not reader.asked and not town.opened
+
+
+async def test_a_reader_is_told_the_language_of_the_sender_as_at_a_turn(town: Town, reader: ScriptedReader) -> None:
+    await town.say("guten Morgen", language="de-AT")
+    _, (ref,) = await town.say("", VOICE, language="de-AT")
+    await town.say("later", author=Author(id="8", name="Bo"), language="en")
+    reader.answer = spoken((0, "wir treffen uns"))
+    await call(town.toolbox(), ref, **{"as": "transcript"})
+    assert reader.senders == [SenderLanguage(reported="de-AT", recent_texts=("guten Morgen",))]

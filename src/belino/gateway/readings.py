@@ -37,6 +37,7 @@ class RequestedReadings:
         tell = await self._teller(record, wanted.form)
         news = ReadingNews(ref=record.ref.id, capability=CAPABILITIES[record.ref.kind], state=ReadingState.READING)
         tell(news)
+        sender = await self._store.sender_of(record.conversation.whole_channel, record.ref.id)
         try:
             read = await self._understanding.read_item(
                 record,
@@ -45,6 +46,8 @@ class RequestedReadings:
                 pages=wanted.pages,
                 times=wanted.times,
                 conversation=record.conversation,
+                language=sender.reported,
+                recent_texts=sender.recent_texts,
                 note=tell,
             )
         except BelinoError as error:

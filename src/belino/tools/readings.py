@@ -97,8 +97,16 @@ async def _read(
         if wish.cursor is not None:
             place = parse_cursor(wish.cursor)
             pages = (place.part, place.last)
+        sender = await context.library.sender_of(context.channel, record.ref.id)
         return await context.understanding.read_item(
-            record, blob, form, pages=pages, times=wish.times, conversation=context.conversation
+            record,
+            blob,
+            form,
+            pages=pages,
+            times=wish.times,
+            conversation=context.conversation,
+            language=sender.reported,
+            recent_texts=sender.recent_texts,
         )
     except NoRange as error:
         raise ToolError(f"{record.ref.id}: {error}") from error
