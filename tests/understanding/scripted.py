@@ -68,6 +68,8 @@ class Script:
     needs_key: bool = True
     calls: list[Call] = field(default_factory=list)
     made: int = 0
+    closed: int = 0
+    close: Callable[[], Awaitable[None]] | None = None
 
     @property
     def config_type(self) -> type[Any]:
@@ -108,6 +110,11 @@ class ScriptedProvider:
             return Read(text=f"{self._script.name} read it", model=self.model(skill))
         said = answer(call)
         return await said if isinstance(said, Awaitable) else said
+
+    async def close(self) -> None:
+        self._script.closed += 1
+        if self._script.close is not None:
+            await self._script.close()
 
 
 class Shelf:

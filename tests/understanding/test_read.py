@@ -261,6 +261,24 @@ async def test_a_fault_of_our_own_costs_one_attachment_and_not_the_turn(
     assert (got.readings, decision(got).outcome, decision(got).reason) == ((), FAILED, "OSError")
 
 
+async def test_every_provider_finishes_when_it_closes_and_one_that_fails_or_hangs_keeps_no_other(
+    house: ReadingHouse, shelf: Shelf
+) -> None:
+    async def broken() -> None:
+        raise ZeroDivisionError
+
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    scripts = [shelf.add(f"local_{n}", Skill.TRANSCRIBE, close=close) for n, close in enumerate((never, broken, None))]
+    understanding = house.understanding()
+    await house.read(understanding, await house.send(sound(3.0)))
+    async with asyncio.TaskGroup() as group:
+        closing = group.create_task(understanding.close())
+        await house.clock.wake(6.0)
+    assert closing.done() and [script.closed for script in scripts] == [1, 1, 1]
+
+
 async def test_so_many_readings_run_at_the_same_time_as_configured(house: ReadingHouse, shelf: Shelf) -> None:
     running, most = 0, 0
 

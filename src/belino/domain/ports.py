@@ -434,3 +434,12 @@ class Provider(Protocol):
     async def read(self, skill: Skill, material: Sequence[Material], options: ReadingOptions) -> Read:
         """Read the material. ProviderError, RateLimited or Unauthorized if that fails."""
         ...
+
+
+@runtime_checkable
+class ClosesProvider(Protocol):
+    """A provider with something to finish when belino ends, such as the deletion of a file that it uploaded."""
+
+    async def close(self) -> None:
+        """Finish it; belino waits a few seconds."""
+        ...

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from belino import registry
 from belino.config import Config
@@ -25,7 +25,6 @@ from belino.understanding.worker import ModelWorker
 
 if TYPE_CHECKING:
     from belino.gateway.gateway import Gateway
-    from belino.storage.transcripts import TranscriptVerbs
 
 AGENTS: Mapping[str, str] = {"claude": "anthropic"}
 """The provider of media understanding behind a kind of agent; that of `llm` is in its model's name."""
@@ -100,7 +99,7 @@ async def opened_understanding(config: Config, home: Home) -> AsyncIterator[Unde
             sandbox = await opening.enter_async_context(Sandbox(config.media.sandbox))
             contexts = ProviderContexts(config, clock, scratch=scratch, models=home.models)
             room = ReadingRoom(
-                store=cast("TranscriptVerbs", None),
+                store=None,
                 sandbox=sandbox,
                 scratch=scratch,
                 renderer=lambda: Renderer(make_makers(sandbox, scratch, nothing)),

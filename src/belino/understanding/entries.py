@@ -1,5 +1,6 @@
 """Entries: the providers that are configured, or found, with one reader for each key."""
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from typing import Any
 from belino import registry
 from belino.domain.errors import BelinoError, ConfigError, place_of
 from belino.domain.message import ConversationKey
-from belino.domain.ports import Provider, ProviderContext
+from belino.domain.ports import ClosesProvider, Provider, ProviderContext
 from belino.domain.reading import MediaCapability
 from belino.net.redact import Secret
 from belino.understanding.config import MediaTools, ModelEntry, Profile
@@ -39,6 +40,7 @@ class Entries:
         self._make_context = make_context
         self._agent = agent
         self._made: dict[int, tuple[ModelEntry, Candidate]] = {}
+        self._readers: list[Provider] = []
         self._local: tuple[Candidate, ...] | None = None
         self._found: tuple[Candidate, ...] | None = None
 
@@ -60,6 +62,13 @@ class Entries:
                 yield f"{path}[{number}]", self._candidate(entry)
         if none:
             yield from ((candidate.entry.provider, candidate) for candidate in self._automatic(None))
+
+    async def close(self) -> None:
+        """Let every provider finish what it has to; a failure of one is logged."""
+        async with asyncio.TaskGroup() as group:
+            for reader in self._readers:
+                if isinstance(reader, ClosesProvider):
+                    group.create_task(_closed(reader))
 
     def _lists(self) -> Iterator[tuple[str, Sequence[ModelEntry]]]:
         for capability in MediaCapability:
@@ -115,6 +124,7 @@ class Entries:
 
     def _reader(self, plugin: registry.Plugin, config: Any) -> Provider:
         reader: Provider = plugin.make(config, self._make_context(plugin, config))
+        self._readers.append(reader)
         return reader
 
     def _configs(self, plugin: registry.Plugin, entry: ModelEntry) -> Sequence[Any]:
@@ -139,6 +149,13 @@ class Entries:
         if not name or not _is_own_address(plugin, entry.options) or self._keys(plugin, entry):
             return ""
         return f"it has no key: set {name}, or name a profile"
+
+
+async def _closed(reader: ClosesProvider) -> None:
+    try:
+        await reader.close()
+    except Exception as error:  # noqa: BLE001 - a package's own code
+        log.warning("the provider %s did not close: %s", type(reader).__module__, place_of(error))
 
 
 def _reads(candidate: Candidate, capability: MediaCapability) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from belino.aio.deadline import deadline
+from belino.aio.deadline import deadline, or_abandon
 from belino.domain.errors import MediaError, MediaRefused, ProviderError
 from belino.domain.media import Blob, MediaKind, open_files
 from belino.domain.message import ChatType, ConversationKey
@@ -19,7 +19,7 @@ from belino.domain.stored import RefRecord
 from belino.media.price import Facts
 from belino.media.render import Renderer
 from belino.storage.transcripts import TranscriptVerbs
-from belino.understanding.calls import Calls
+from belino.understanding.calls import GRACE_SECONDS, Calls
 from belino.understanding.check import check_entries
 from belino.understanding.config import MediaTools, Profile
 from belino.understanding.decisions import ItemOutcome, decision_of, markers_of, merged, skipped
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 Hold = Callable[[RefRecord], AbstractAsyncContextManager[Blob]]
 """Fetches the bytes of a ref, and keeps them as long as the block lasts."""
 
+CLOSING_SECONDS = 6.0
+"""How long providers may take to finish when belino ends."""
 OWN_FILE = ConversationKey(platform="cli", account="default", channel="file")
 """Where a local file is read: for its owner."""
 
@@ -193,7 +195,11 @@ class Understanding:
         return await check_entries(self._entries, self._calls, self._room.sandbox, self._room.scratch)
 
     async def close(self) -> None:
-        """Release what providers hold."""
+        """Let providers finish, within some seconds, and release what they hold."""
+        clock = self._room.clock
+        with suppress(TimeoutError):
+            async with deadline(clock, CLOSING_SECONDS):
+                await or_abandon(self._entries.close(), clock, grace=GRACE_SECONDS)
         for close in self._room.closes:
             released = close()
             if asyncio.iscoroutine(released):
