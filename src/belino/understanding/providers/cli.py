@@ -5,28 +5,26 @@ import hashlib
 import os
 import re
 import shutil
-import signal
 import stat
 import struct
-import subprocess
 import tempfile
 import zlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 from belino.aio.deadline import deadline
+from belino.aio.program import Program
 from belino.domain.errors import ConfigError, ProviderError
 from belino.domain.ports import ProviderContext
 from belino.domain.reading import Material, Read, ReadingOptions, ReadSegment, Skill
+from belino.domain.units import format_size
 from belino.net.model_text import finished, frame_label, joined_text
 
 OUTPUT_BYTES = 5 * 1024 * 1024
 PASSED_ON = ("PATH", "LANG")
-# What is left in the pipe of a program that has ended; a process that left its group may keep it open.
-DRAIN_SECONDS = 1.0
 
 PLACEHOLDERS = ("AttachmentPath", "OutputDir", "Prompt", "Language", "MaxChars")
 _PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
@@ -106,9 +104,6 @@ class Provider:
         return finished(read, options, seconds=material[0].seconds if len(material) == 1 else None)
 
     async def _read_one(self, file: Material, options: ReadingOptions) -> str:
-        program = shutil.which(self._config.command)
-        if program is None:
-            raise ProviderError(f"{self._name} is not installed; install it, or write an absolute path as `command`")
         async with self._folder() as folder:
             output = folder / "output"
             output.mkdir(mode=0o700)
@@ -118,11 +113,18 @@ class Provider:
                 raise ProviderError(f"{self._name} was not started: {type(error).__name__} at its file") from None
             arguments = [*self._arguments(path, output, options)]
             environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-            # What the program leaves in its temporary folder may be of the recording; it goes with ours.
-            printed = await self._run([program, *arguments], output, {**environment, "TMPDIR": str(folder)})
+            program = Program(
+                words=(self._config.command, *arguments),
+                folder=output,
+                most_bytes=OUTPUT_BYTES,
+                # What the program leaves in its temporary folder may be of the recording; it goes with ours.
+                environment={**environment, "TMPDIR": str(folder)},
+                tells_why=False,
+            )
+            printed = await program.run()
             written = await asyncio.to_thread(_text_file, output)
         if written is not None and len(written) > OUTPUT_BYTES:
-            raise self._too_long()
+            raise ProviderError(f"{self._name} writes more than {format_size(OUTPUT_BYTES)}")
         return (printed if written is None else written).decode("utf-8", "replace").strip()
 
     @asynccontextmanager
@@ -146,82 +148,6 @@ class Provider:
             if "\0" in argument or (argument.startswith("-") and not template.startswith("-")):
                 raise ProviderError(f"{self._name} was not started: a value would be read as one of its options")
             yield argument
-
-    async def _run(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> bytes:
-        output = _Output()
-        try:
-            # Not asyncio's: a cancellation while it starts a process kills that one only, not what it has started.
-            process = subprocess.Popen(  # noqa: ASYNC220, S603 - it does not wait, and the operator chose the program
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                cwd=folder,
-                env=environment,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ProviderError(f"{self._name} cannot be started: {type(error).__name__}") from None
-        try:
-            code = await output.collect(process)
-        finally:
-            _kill(process)
-            await asyncio.to_thread(process.wait)
-        if output.length > OUTPUT_BYTES:
-            raise self._too_long()
-        if code:
-            ended = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-            raise ProviderError(f"{self._name} {ended}; run it in a terminal to see why")
-        return b"".join(output.pieces)
-
-    def _too_long(self) -> ProviderError:
-        return ProviderError(f"{self._name} wrote more than {OUTPUT_BYTES} bytes")
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the program and what it started, also what it left running."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-class _Output(asyncio.Protocol):
-    """What a program prints, until it ends or has printed too much."""
-
-    def __init__(self) -> None:
-        self.pieces: list[bytes] = []
-        self.length = 0
-        self._enough = asyncio.Event()
-        self._ended = asyncio.Event()
-
-    async def collect(self, process: subprocess.Popen[bytes]) -> int:
-        """Wait for the end, kill what is left, and return the exit code."""
-        pipe, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: self, process.stdout)
-        try:
-            async with asyncio.TaskGroup() as group:
-                waiting = group.create_task(self._until_exit(process))
-                await self._enough.wait()
-                _kill(process)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(DRAIN_SECONDS):
-                    await self._ended.wait()
-        finally:
-            pipe.close()
-        return waiting.result()
-
-    async def _until_exit(self, process: subprocess.Popen[bytes]) -> int:
-        code = await asyncio.to_thread(process.wait)
-        self._enough.set()
-        return code
-
-    def data_received(self, data: bytes) -> None:
-        self.length += len(data)
-        if self.length > OUTPUT_BYTES:
-            self._enough.set()
-        else:
-            self.pieces.append(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._ended.set()
 
 
 def _text_file(folder: Path) -> bytes | None:
