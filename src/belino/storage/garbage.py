@@ -1,5 +1,6 @@
 """Garbage collection: unused and lost blobs, strays, and the eviction of blobs beyond a limit."""
 
+import shutil
 import stat
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -129,7 +130,7 @@ async def arriving_files(database: Database) -> frozenset[str]:
 
 
 def sweep_scratch(scratch: Path, *, keep: Container[str]) -> None:
-    """Delete the scratch files of an earlier process, except those named."""
+    """Delete the scratch files and folders of an earlier process, except those named."""
     _discard(scratch, [path.name for path in scratch.iterdir() if path.name not in keep])
 
 
@@ -146,7 +147,11 @@ def _unchanged(scratch: Path, before: float, keep: Container[str]) -> dict[str, 
 
 def _discard(scratch: Path, names: Iterable[str]) -> None:
     for name in names:
-        (scratch / name).unlink(missing_ok=True)
+        path = scratch / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 class StraySweep:
