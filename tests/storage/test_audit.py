@@ -25,7 +25,7 @@ from belino.storage.sqlite import SqliteTx, connect, migrate
 from belino.storage.store import Store
 from belino.testing.clock import FakeClock
 from blob_files import path_of
-from storage.pieces import chunks, keep
+from storage.pieces import chunks, keep, read_aloud
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
@@ -57,6 +57,7 @@ async def fill(store: Store, clock: FakeClock, say: Say, photo: Photo) -> None:
     taken = await store.take_in(say("1", media=media), ANSWER)
     await store.end_media(taken.refs[2].id, MediaOutcome.EXPIRED, "too old")
     await store.keep_rendition(picture.sha256, "small", b"made", "a/b")
+    await read_aloud(store, taken.refs[0])
     await answer(store, clock, TurnEnd(state=TurnState.ANSWERED, parcels=(parcel("p1"), parcel("p2", sent))))
     await store.claim_parcel(MAIN, clock.now())
     await store.confirm_parcel("p1", Receipt(message_id="own", sent=clock.now()), AGENT)
@@ -91,6 +92,10 @@ async def test_a_whole_store_balances_and_every_outcome_is_counted(
     }  # fmt: skip
     assert set(arrivals.outcomes) == set(MessageOutcome)
     assert (found.attachments.outcomes["held"], found.attachments.taken) == (1, 3)
+    assert {outcome: times for outcome, times in found.readings.outcomes.items() if times} == {
+        "failed": 1,
+        "success": 1,
+    }
     assert (found.parcels.outcomes["sent"], found.parcels.outcomes["ready"]) == (1, 1)
     assert found.blobs == {"files": 4, "rows": 4, "unused": 0, "aside": 0}
     assert audit_home(home) == found
@@ -133,6 +138,11 @@ DAMAGE = (
     ("DELETE FROM blobs WHERE sha256 IN (SELECT sha256 FROM blob_uses WHERE owner = 'parcel:p2')",
      "parcel without bytes"),
     ("DELETE FROM renditions", "blob without owner"),
+    ("DELETE FROM refs WHERE outcome = 'held'", "reading without attachment"),
+    ("DELETE FROM readings", "text without reading"),
+    ("UPDATE reading_attempts SET ref = 'web_000000000000'", "attempt without attachment"),
+    ("UPDATE reading_attempts SET reason = ''", "attempt without reason"),
+    ("UPDATE reading_attempts SET outcome = 'lost'", "difference in readings"),
     ("DELETE FROM uploads", "blob without owner"),
 )  # fmt: skip
 

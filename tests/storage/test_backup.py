@@ -25,7 +25,7 @@ from belino.storage.restore import Restored, restore
 from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
 from blob_files import content_of
-from storage.pieces import chunks
+from storage.pieces import chunks, raw, read_aloud
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
@@ -105,6 +105,27 @@ async def test_what_was_there_is_there_again_and_goes_on(
             assert await content_of(store, blob) == f"body {number}".encode()
         await put(other, say, photo, "4", b"more")
         assert (await other.tidy()).total == 0
+    finally:
+        await other.close()
+
+
+async def test_what_was_read_and_spoken_is_in_a_backup(
+    store: Store, home: Home, clock: FakeClock, say: Say, photo: Photo, tmp_path: Path
+) -> None:
+    record = await store.find_ref(await put(store, say, photo, "1", b"voice"))
+    assert record is not None
+    await read_aloud(store, record.ref)
+    backed_up(home, tmp_path / "backup")
+    restored(tmp_path / "new", tmp_path / "backup")
+    other = await open_store(Home.at(tmp_path / "new"), clock=clock)
+    try:
+        for table in ("readings", "reading_parts", "transcripts", "reading_attempts", "reading_costs", "speeches"):
+            before, after = (
+                [tuple(row) for row in raw(each).execute(f"SELECT * FROM {table}")] for each in (store, other)
+            )
+            assert before and before == after, table
+        assert await other.speech("a keyed hash") is not None
+        assert (await other.audit()).is_balanced
     finally:
         await other.close()
 

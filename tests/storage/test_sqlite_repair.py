@@ -27,7 +27,7 @@ from belino.storage.store import Store, open_store
 from belino.testing.clock import START, FakeClock
 from blob_files import content_of
 from storage.conftest import MAIN
-from storage.pieces import chunks
+from storage.pieces import chunks, read_aloud
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
 PAGE = 4096
@@ -67,6 +67,7 @@ async def fill(store: Store, say: Callable[..., Message], photo: Callable[..., M
         media = (photo(str(number), sha256=blob.sha256),) if number % 10 == 0 else ()
         said.append(say(str(number), text, media=media))
     await take_in(store, said)
+    await read_aloud(store, (await store.refs(None))[0].ref)
     await store.put_parcels((Parcel(key="waiting", conversation=MAIN, text="an answer"),))
     await store.grant(GrantKind.PROGRAM, note="a program")
 

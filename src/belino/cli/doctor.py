@@ -184,14 +184,15 @@ def _audited(home: Home) -> dict[str, Any]:
 
 
 def _show_audit(found: dict[str, Any]) -> None:
-    rows = [_audit_row("arrivals", found["arrivals"]), _audit_row("attachments", [found["attachments"]])]
-    rows.append(_audit_row("parcels", [found["parcels"]]))
+    single = {name: found[name] for name in ("attachments", "readings", "parcels") if name in found}
+    rows = [_audit_row("arrivals", found["arrivals"])]
+    rows += [_audit_row(name, [balance]) for name, balance in single.items()]
     show_table(["what", "taken", "forgotten", "difference", "outcomes"], rows, empty="")
     blobs = found["blobs"]
     told = [f"{counted(blobs['files'], 'blob file')}", f"{counted(blobs['rows'], 'row')}"]
     told += [f"{blobs[name]} {name}" for name in ("unused", "aside") if blobs[name]]
     print(", ".join(told))
-    for each in (*found["arrivals"], found["attachments"], found["parcels"]):
+    for each in (*found["arrivals"], *single.values()):
         if each["difference"]:
             print(clean(f"{each['name']}: {each['taken']} taken, {each['difference']:+d} not accounted for"))
     for each in found["discrepancies"]:

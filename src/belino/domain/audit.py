@@ -1,4 +1,4 @@
-"""Audit values: whether every arrival, attachment, parcel and blob is accounted for, and what a repair kept."""
+"""Audit values: whether every arrival, attachment, reading, parcel and blob is accounted for; what a repair kept."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,6 +40,8 @@ class Audit:
     arrivals: tuple[Balance, ...]
     """By account."""
     attachments: Balance
+    readings: Balance
+    """Attempts to read attachments."""
     parcels: Balance
     blobs: Mapping[str, int]
     """Files and rows by category; none of these numbers is a discrepancy by itself."""
@@ -47,7 +49,7 @@ class Audit:
 
     @property
     def balances(self) -> tuple[Balance, ...]:
-        return (*self.arrivals, self.attachments, self.parcels)
+        return (*self.arrivals, self.attachments, self.readings, self.parcels)
 
     @property
     def difference(self) -> int:
@@ -65,6 +67,7 @@ class Audit:
             "difference": self.difference,
             "arrivals": [_balance_json(balance) for balance in self.arrivals],
             "attachments": _balance_json(self.attachments),
+            "readings": _balance_json(self.readings),
             "parcels": _balance_json(self.parcels),
             "blobs": dict(self.blobs),
             "discrepancies": [

@@ -10,6 +10,7 @@ from pathlib import Path
 from belino.domain.audit import Audit, Balance, Discrepancy
 from belino.domain.errors import StoreError
 from belino.domain.outcome import MediaOutcome, MessageOutcome, TurnState
+from belino.domain.reading import ReadingOutcome
 from belino.domain.reply import ParcelState
 from belino.storage.arrivals import OWN
 from belino.storage.audit_rules import RULES, STRAY_FILE, WITHOUT_FILE, WRONG_SIZE, Rule
@@ -76,6 +77,13 @@ def audit_rows(tx: Tx) -> Audit:
             "SELECT outcome, count(*) FROM refs GROUP BY outcome",
             MediaOutcome,
         ),
+        readings=_balance(
+            tx,
+            "readings",
+            "SELECT count(*) FROM reading_attempts",
+            "SELECT outcome, count(*) FROM reading_attempts GROUP BY outcome",
+            ReadingOutcome,
+        ),
         parcels=_balance(
             tx,
             "parcels",
@@ -138,6 +146,7 @@ def with_files(rows: Audit, compared: Iterable[Compared], *, aside: int) -> Audi
     return Audit(
         arrivals=rows.arrivals,
         attachments=rows.attachments,
+        readings=rows.readings,
         parcels=rows.parcels,
         blobs={"files": sum(each.files for each in found), **rows.blobs, "aside": aside},
         discrepancies=(*rows.discrepancies, *(_told(rule, names) for rule, names in by_rule if names)),

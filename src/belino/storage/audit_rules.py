@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import orjson
 
 from belino.domain.outcome import MediaOutcome, MessageOutcome, TurnState
+from belino.domain.reading import ReadingOutcome
 from belino.domain.reply import ParcelState
 from belino.storage.arrivals import OWN
 from belino.storage.blob_rows import RENDITION
@@ -74,6 +75,10 @@ def _parcels(condition: str) -> Callable[[Tx], Iterator[str]]:
 
 def _refs(condition: str) -> Callable[[Tx], Iterator[str]]:
     return _rows("ref {}", f"SELECT r.id FROM refs r {condition}")
+
+
+def _attempts(condition: str) -> Callable[[Tx], Iterator[str]]:
+    return _rows("attempt {} at ref {}", f"SELECT a.id, a.ref FROM reading_attempts a {condition}")
 
 
 def _sent_twice(tx: Tx) -> Iterator[str]:
@@ -323,6 +328,40 @@ _BLOBS = (
         ),
     ),
 )
+_READINGS = (
+    Rule(
+        kind="reading without attachment",
+        says="texts are stored that were read from bytes of no attachment, and would never be deleted",
+        cure=_UNEXPECTED,
+        find=_rows(
+            "reading {} of blob {}",
+            "SELECT d.id, d.sha256 FROM readings d WHERE NOT EXISTS (SELECT 1 FROM refs r WHERE r.sha256 = d.sha256)",
+        ),
+    ),
+    Rule(
+        kind="text without reading",
+        says="pages, transcripts or search terms belong to no reading that is stored",
+        cure=_UNEXPECTED,
+        find=_rows(
+            "reading {}",
+            "SELECT x.reading FROM (SELECT reading FROM reading_parts UNION SELECT reading FROM transcripts "
+            "UNION SELECT reading FROM reading_words) x WHERE NOT EXISTS "
+            "(SELECT 1 FROM readings d WHERE d.id = x.reading)",
+        ),
+    ),
+    Rule(
+        kind="attempt without attachment",
+        says="attempts to read are stored for attachments that are not",
+        cure=_UNEXPECTED,
+        find=_attempts("WHERE NOT EXISTS (SELECT 1 FROM refs r WHERE r.id = a.ref AND r.channel = a.channel)"),
+    ),
+    Rule(
+        kind="attempt without reason",
+        says="attempts to read failed or were skipped and no reason is stored",
+        cure=_UNEXPECTED,
+        find=_attempts(f"WHERE a.outcome <> '{ReadingOutcome.SUCCESS}' AND a.reason = ''"),
+    ),
+)
 _ARRIVALS = (
     Rule(
         kind="denial without reason",
@@ -338,7 +377,7 @@ _ARRIVALS = (
     ),
 )
 
-RULES = (*_ARRIVALS, *_MESSAGES, *_TURNS, *_PARCELS, *_REFS, *_BLOBS)
+RULES = (*_ARRIVALS, *_MESSAGES, *_TURNS, *_PARCELS, *_REFS, *_READINGS, *_BLOBS)
 
 STRAY_FILE = Rule(
     kind="file without row",

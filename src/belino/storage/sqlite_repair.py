@@ -260,7 +260,7 @@ def _settle(connection: sqlite3.Connection, tables: dict[str, SalvagedTable]) ->
         tables = _recount(tables, table, gone)
     parts = tables.get("reading_parts")
     if parts is not None and (parts.lost or parts.bad_pages):  # a text with a gap would pass for a complete one
-        for table in ("reading_parts", "readings"):
+        for table in ("reading_parts", "transcripts", "readings"):
             tables = _recount(tables, table, connection.execute(f"DELETE FROM {table}").rowcount)
     connection.execute("UPDATE readings SET indexed = ''")
     connection.execute("DELETE FROM search_stale")

@@ -9,7 +9,7 @@ from math import isfinite
 from urllib.parse import urlsplit
 
 from belino.aio.deadline import deadline, or_abandon
-from belino.domain.errors import BelinoError, ProviderError, RateLimited, Unauthorized, place_of
+from belino.domain.errors import BelinoError, ProviderError, RateLimited, Unauthorized, place_of, reason_of
 from belino.domain.ports import Clock, Provider
 from belino.domain.reading import Attempt, Material, Read, ReadingOptions, ReadingOutcome, ReadSegment
 from belino.domain.safe_text import one_line
@@ -55,13 +55,13 @@ class Calls:
             try:
                 read = await self._read(reader, choice, material)
             except RateLimited as error:
-                again, reason = True, one_line(str(error))
+                again, reason = True, one_line(reason_of(error))
                 self._resting[reader] = self._clock.monotonic() + min(error.retry_after, 3600.0)
             except Unauthorized as error:
-                again, reason = True, one_line(str(error))
+                again, reason = True, one_line(reason_of(error))
                 self._resting[reader] = self._clock.monotonic() + 3600.0
             except BelinoError as error:
-                reason = one_line(str(error)) or type(error).__name__
+                reason = one_line(reason_of(error))
             attempts.append(
                 Attempt(
                     provider=choice.candidate.entry.provider,
