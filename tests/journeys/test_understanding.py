@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from belino.testing import GatewayProcess, make_png
-from faults.looking import history, until, until_idle
+from faults.looking import history, until_idle
 from journeys.scribe import MAIN, SAID, Scribe, configure, send, send_voice
 
 pytestmark = pytest.mark.slow
@@ -106,21 +106,3 @@ def test_a_picture_is_described_on_request_and_once(tmp_path: Path, scribe: Scri
         assert status == 409 and ref in refused["error"]["message"]
         assert gateway.call("POST", "/api/media/read", {"ref": "web_000000000000", "as": "text"})[0] == 404
         assert gateway.call("POST", "/api/media/read", {"ref": ref, "as": "song"})[0] == 400
-
-
-def test_a_kill_during_a_reading_leaves_one_reading_and_one_answer(tmp_path: Path, scribe: Scribe) -> None:
-    home = tmp_path / "home"
-    configure(home, "audio", more="[tools.media]\necho_transcript = true\n")
-    scribe.hold()
-    with GatewayProcess(home, environment=scribe.environment) as gateway:
-        send_voice(gateway)
-        until(lambda: scribe.calls("begun") == ["transcribe"], "the scribe was never asked")
-        gateway.kill()
-        scribe.go_on()
-        gateway.start()
-        until_idle(gateway)
-        question, *ours = history(gateway, MAIN)
-        assert question["outcome"] == "answered" and len(question["readings"]) == 1
-        assert [message["text"] == SAID for message in ours] == [True, False], "the transcript, then the answer"
-        assert scribe.calls() == ["transcribe"]
-        assert gateway.stop() == 0

@@ -2,7 +2,7 @@
 
 from belino.domain.media import DocumentText, DocumentUnit, MediaKind, Part
 from belino.domain.reading import ReadSegment, StoredText, TranscriptWindow
-from belino.understanding.pictures import UNCERTAIN
+from belino.understanding.pieces import UNCERTAIN
 from belino.understanding.stored import stored_readings
 
 

@@ -32,6 +32,7 @@ FAILPOINTS = frozenset({
     "parcel.claim.after", "parcel.claim.before", "parcel.confirm.after", "parcel.confirm.before",
     "parcel.delay.after", "parcel.delay.before", "parcel.end.after", "parcel.end.before",
     "parcel.find.before", "parcel.send.after", "parcel.send.before",
+    "reading.asked", "reading.kept",
     "rendition.kept", "rendition.made",
     "reply.collected", "reply.prepared",
     "start.locked", "start.migrated", "start.opened", "start.recovered",

@@ -117,6 +117,19 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPiece:
+    """What a provider is asked to read at once: a window of a sound, a page, or a picture."""
+
+    sha256: str
+    """The bytes that it is a piece of."""
+    form: ReadingForm
+    provider: str
+    model: str
+    window: str
+    """Its place in the whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """A finished reading of one attachment."""
 

@@ -21,6 +21,8 @@ WHERE EXISTS (SELECT 1 FROM refs WHERE channel = ?1 AND id = ?2)
 
 def insert_attempts(tx: Tx, records: Sequence[AttemptRecord], now: datetime) -> None:
     """Store attempts whose ref still exists, and count the cost of all."""
+    if not records:
+        return
     for record in records:
         channel = tx.memo(RowIds).channel(tx, record.channel).id
         attempt, at = record.attempt, to_micros(record.at)

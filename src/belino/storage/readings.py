@@ -8,11 +8,13 @@ from belino.domain.errors import MediaNotFound
 from belino.domain.media import Blob, DocumentText, DocumentUnit, Likeness, Part, Printed, Unread
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
+from belino.domain.reading import AttemptRecord
 from belino.storage.blob_rows import find_blob, insert_blob, rendition_owner, use_blob
 from belino.storage.blob_verbs import BlobVerbs
 from belino.storage.database import TableRow, Tx
 from belino.storage.deletions import is_named
 from belino.storage.dialect import marks
+from belino.storage.reading_attempts import insert_attempts
 from belino.storage.row_ids import find_channel
 from belino.storage.text import sanitized
 
@@ -30,13 +32,20 @@ class ReadingVerbs(BlobVerbs):
         """The text a reader has found in these bytes so far; only the parts from … to, if they are given."""
         return await self._database.read(lambda tx: find_reading(tx, sha256, reader, parts or ALL_PARTS))
 
-    async def keep_reading(self, sha256: str, reader: str, text: DocumentText) -> bool:
-        """Store a reading, with the parts that were read before.
+    async def keep_reading(
+        self, sha256: str, reader: str, text: DocumentText, attempts: Sequence[AttemptRecord] = ()
+    ) -> bool:
+        """Store a reading, with the parts that were read before, and the attempts that led to it.
 
-        False, and nothing is stored, if no ref names the bytes any more: they were deleted in between.
+        False if no ref names the bytes any more: they were deleted in between, and only the cost is stored.
         """
-        read = sanitized(text)
-        return await self._database.write(lambda tx: keep_reading(tx, sha256, reader, read))
+        read, tried, now = sanitized(text), tuple(sanitized(each) for each in attempts), self._clock.now()
+
+        def keep(tx: Tx) -> bool:
+            insert_attempts(tx, tried, now)
+            return keep_reading(tx, sha256, reader, read)
+
+        return await self._database.write(keep)
 
     async def read_before(self, sha256s: Sequence[str]) -> frozenset[str]:
         """Those of these bytes in which some reader has found text."""

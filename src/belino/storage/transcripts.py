@@ -24,10 +24,23 @@ class TranscriptVerbs(ReadingVerbs):
         """A window of the transcript of these bytes, if it was read."""
         return await self._database.read(lambda tx: find_transcript(tx, sha256, reader))
 
-    async def keep_transcript(self, sha256: str, reader: str, window: TranscriptWindow, text: DocumentText) -> bool:
-        """Store a window of a transcript, and the same as a text that is searched; False as for `keep_reading`."""
+    async def keep_transcript(
+        self,
+        sha256: str,
+        reader: str,
+        window: TranscriptWindow,
+        text: DocumentText,
+        attempts: Sequence[AttemptRecord] = (),
+    ) -> bool:
+        """Store a window of a transcript, the same as a text that is searched, and attempts, as `keep_reading` does."""
         heard, read = sanitized(window), sanitized(text)
-        return await self._database.write(lambda tx: keep_transcript(tx, sha256, reader, heard, read))
+        tried, now = tuple(sanitized(each) for each in attempts), self._clock.now()
+
+        def keep(tx: Tx) -> bool:
+            reading_attempts.insert_attempts(tx, tried, now)
+            return keep_transcript(tx, sha256, reader, heard, read)
+
+        return await self._database.write(keep)
 
     async def texts_of(self, sha256s: Sequence[str]) -> Mapping[str, tuple[StoredText, ...]]:
         """What providers found in these bytes, each under its reader's key, oldest first."""

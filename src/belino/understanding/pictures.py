@@ -4,8 +4,9 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
-from belino.domain.errors import MediaNotFound, MediaRefused
+from belino.domain.errors import MediaRefused
 from belino.domain.media import DocumentText, DocumentUnit, Part, Unread
 from belino.domain.ports import Clock
 from belino.domain.reading import Material, Read, ReadingForm, ReadSegment, Skill
@@ -13,10 +14,9 @@ from belino.domain.units import clock_time
 from belino.media.price import PDF
 from belino.understanding.calls import model_of
 from belino.understanding.page_text import page_text
-from belino.understanding.pieces import NotRead, PieceReader, Source, Wanted, reader_key
+from belino.understanding.pieces import UNCERTAIN, NotRead, PieceReader, Source, Wanted, keep_piece, reader_key
 from belino.understanding.policy import EntryChoice
 
-UNCERTAIN = "The provider is not confident of this text."
 SCANNED_LETTERS = 16
 """A page with fewer letters is most likely a scan with a stamp or a page number."""
 PAGES_AT_ONCE = 200
@@ -186,7 +186,15 @@ class PictureReader:
         async def keep(key: str, read: Read) -> DocumentText:
             return await _kept(source, key, _document(read, _written(read), DocumentUnit.PAGE, number, total))
 
-        wanted = Wanted(form=ReadingForm.TEXT, window="pages", find=find, material=opened, keep=keep, pages=1)
+        wanted = Wanted(
+            form=ReadingForm.TEXT,
+            window="pages",
+            place=str(number),
+            find=find,
+            material=opened,
+            keep=keep,
+            pages=1,
+        )
         document = await self._pieces.read(source, choice, wanted)
         return _seen(document, choice)
 
@@ -318,8 +326,8 @@ async def _stored(source: Source, key: str, parts: tuple[int, int] | None = None
 
 
 async def _kept(source: Source, key: str, document: DocumentText) -> DocumentText:
-    if source.store is not None and not await source.store.keep_reading(source.blob.sha256, key, document):
-        raise MediaNotFound("the bytes it was read from were deleted in the meantime")
+    if source.store is not None:
+        await keep_piece(source, partial(source.store.keep_reading, source.blob.sha256, key, document))
     return document
 
 

@@ -6,16 +6,27 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Generic, TypeVar
 
-from belino.domain.errors import BelinoError, StoreError
-from belino.domain.media import Blob
+from belino.domain.errors import BelinoError, MediaNotFound, StoreError, reason_of
+from belino.domain.failpoints import failpoint
+from belino.domain.media import Blob, DocumentText
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.reading import Attempt, AttemptRecord, Material, Read, ReadingForm, ReadingOutcome
+from belino.domain.reading import (
+    Attempt,
+    AttemptRecord,
+    Material,
+    Read,
+    ReadingForm,
+    ReadingOutcome,
+    ReadPiece,
+    TranscriptWindow,
+)
 from belino.media.render import RenditionCache
 from belino.storage.transcripts import TranscriptVerbs
-from belino.understanding.calls import REASON_CHARS, Calls, model_of, sent_to
+from belino.understanding.calls import REASON_CHARS, CallResult, Calls, model_of, sent_to
 from belino.understanding.material import Materials
 from belino.understanding.policy import EntryChoice
 from belino.understanding.spending import ReadingCost, Spending, cost_of
@@ -23,6 +34,17 @@ from belino.understanding.spending import ReadingCost, Spending, cost_of
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+UNCERTAIN = "The provider is not confident of this text."
+
+Listen = Callable[[ConversationKey, ReadPiece, Read | str], None]
+"""Called with every piece that is read or found in the store, and with the reason why one is not read."""
+Answers = Callable[[ReadPiece], Read | str]
+"""What a provider said before, or why it said nothing; asked in place of providers."""
+
+
+def _ignore(channel: ConversationKey, piece: ReadPiece, read: Read | str) -> None:
+    """Nothing listens."""
 
 
 class NotRead(Exception):
@@ -55,6 +77,10 @@ class Wanted(Generic[T]):
     find: Callable[[str], Awaitable[T | None]]
     material: Callable[[], AbstractAsyncContextManager[Sequence[Material]]]
     keep: Callable[[str, Read], Awaitable[T]]
+    place: str = ""
+    """Its number, where several pieces are stored under one key."""
+    start: float = 0.0
+    """Where the material begins in the sound."""
     seconds: float = 0.0
     pages: int = 0
 
@@ -69,20 +95,36 @@ def reader_key(form: ReadingForm, choice: EntryChoice, model: str, window: str) 
 class PieceReader:
     """Reads pieces: one at a time for each key, and only if the channel may spend it."""
 
-    def __init__(self, calls: Calls, spending: Spending, clock: Clock) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        spending: Spending,
+        clock: Clock,
+        *,
+        listen: Listen | None = None,
+        answers: Answers | None = None,
+    ) -> None:
         self._calls = calls
+        self._listen = listen or _ignore
+        self._answers = answers
         self._spending = spending
         self._clock = clock
         self._alone = RenditionCache(None)
 
     async def read(self, source: Source, choice: EntryChoice, wanted: Wanted[T]) -> T:
-        """The piece, stored or read now; NotRead if the entry cannot read it."""
+        """The piece, stored or read now; NotRead if the entry cannot read it.
+
+        Attempts that an exception or a cancellation leaves unstored are in `source.unnoted`.
+        """
         model = model_of(choice.candidate.readers[0], choice)
         key = reader_key(wanted.form, choice, model, wanted.window)
+        piece = _piece(source, choice, wanted, model)
+        tell = partial(self._listen, source.channel, piece)
         async with self._alone.alone(source.blob.sha256, key):
             found = await wanted.find(key)
             if found is not None:
                 source.attempts.append(self._attempt(choice, model, ReadingOutcome.SUCCESS, cached=True))
+                tell(_as_read(found, model, wanted.start))
                 return found
             cost = cost_of(
                 choice.candidate.entry, local=choice.candidate.local, seconds=wanted.seconds, pages=wanted.pages
@@ -91,18 +133,32 @@ class PieceReader:
                 if refused:
                     skipped = self._attempt(choice, model, ReadingOutcome.SKIPPED, reason=refused)
                     await self._note(source, wanted, skipped, ReadingCost())
+                    tell(refused)
                     raise NotRead(refused)
-                read = await self._ask(source, choice, wanted, model)
-            return await wanted.keep(key, read)
+                read = await self._ask(source, choice, wanted, piece)
+                kept = await wanted.keep(key, read)
+                failpoint("reading.kept")
+                return kept
 
-    async def _ask(self, source: Source, choice: EntryChoice, wanted: Wanted[T], model: str) -> Read:
+    async def _call(self, piece: ReadPiece, choice: EntryChoice, material: Sequence[Material]) -> CallResult:
+        """Ask the provider, or what answers in its place."""
+        if self._answers is None:
+            return await self._calls.call(choice, material)
+        said = self._answers(piece)
+        read, reason = (said, "") if isinstance(said, Read) else (None, said)
+        outcome = ReadingOutcome.FAILED if read is None else ReadingOutcome.SUCCESS
+        return CallResult(read=read, attempts=(self._attempt(choice, piece.model, outcome, reason=reason),))
+
+    async def _ask(self, source: Source, choice: EntryChoice, wanted: Wanted[T], piece: ReadPiece) -> Read:
+        model = piece.model
         begun: float | None = None
         try:
             async with self._calls.room, wanted.material() as material:
                 begun = self._clock.monotonic()
-                result = await self._calls.call(choice, material)
+                failpoint("reading.asked")
+                result = await self._call(piece, choice, material)
         except BelinoError as error:
-            failed = self._attempt(choice, model, ReadingOutcome.FAILED, reason=str(error)[:REASON_CHARS])
+            failed = self._attempt(choice, model, ReadingOutcome.FAILED, reason=reason_of(error)[:REASON_CHARS])
             await self._note(source, wanted, failed, ReadingCost())
             raise NotRead(str(error)) from error
         except asyncio.CancelledError:
@@ -111,12 +167,15 @@ class PieceReader:
             cost = ReadingCost() if begun is None else self._cost(choice, wanted, None)
             spent = 0 if begun is None else round((self._clock.monotonic() - begun) * 1000)
             self._remember(source, wanted, replace(late, milliseconds=spent, usd=cost.usd), cost)
+            self._listen(source.channel, piece, late.reason)
             raise
+        self._listen(source.channel, piece, result.read or result.attempts[-1].reason)
         for attempt in result.attempts:
             worked = attempt.outcome is ReadingOutcome.SUCCESS
             paid = self._cost(choice, wanted, result.read) if worked else ReadingCost(usd=None)
-            await self._note(source, wanted, replace(attempt, usd=paid.usd), paid)
+            self._remember(source, wanted, replace(attempt, usd=paid.usd), paid)
         if result.read is None:
+            await note_attempts(source)
             raise NotRead(result.attempts[-1].reason)
         return result.read
 
@@ -161,6 +220,44 @@ class PieceReader:
     async def _note(self, source: Source, wanted: Wanted[T], attempt: Attempt, cost: ReadingCost) -> None:
         self._remember(source, wanted, attempt, cost)
         await note_attempts(source)
+
+
+def _piece(source: Source, choice: EntryChoice, wanted: Wanted[T], model: str) -> ReadPiece:
+    return ReadPiece(
+        sha256=source.blob.sha256,
+        form=wanted.form,
+        provider=choice.candidate.entry.provider,
+        model=model,
+        window=f"{wanted.window}:{wanted.place}" if wanted.place else wanted.window,
+    )
+
+
+def _as_read(found: object, model: str, start: float) -> Read:
+    """A stored piece, as its provider read it; `start` is where its material began."""
+    match found:
+        case TranscriptWindow():
+            segments = tuple(replace(each, start=each.start - start, end=each.end - start) for each in found.segments)
+            text = " ".join(each.text for each in segments)
+            return Read(text=text, model=model, segments=segments, language=found.language, uncertain=found.uncertain)
+        case DocumentText():
+            text = "\n\n".join(part.text for part in found.parts)
+            return Read(text=text, model=model, uncertain=UNCERTAIN in found.notes)
+    raise AssertionError("a piece is a transcript or a text")
+
+
+async def keep_piece(source: Source, keep: Callable[[Sequence[AttemptRecord]], Awaitable[bool]]) -> None:
+    """Store a piece and the attempts at it together: after a crash there are both or neither.
+
+    MediaNotFound if the bytes were deleted in the meantime.
+    """
+    records, source.unnoted = source.unnoted, []
+    try:
+        is_kept = await keep(records)
+    except StoreError:
+        source.unnoted = records
+        raise
+    if not is_kept:
+        raise MediaNotFound("the bytes it was read from were deleted in the meantime")
 
 
 async def note_attempts(source: Source) -> None:

@@ -27,9 +27,10 @@ from belino.understanding.entries import AgentEntries, Entries, MakeContext
 from belino.understanding.item import ItemReader, ItemRun, item_reading
 from belino.understanding.material import Materials
 from belino.understanding.pictures import PictureReader, SeenText
-from belino.understanding.pieces import NotRead, PieceReader, Source, note_attempts
+from belino.understanding.pieces import Answers, Listen, NotRead, PieceReader, Source, note_attempts
 from belino.understanding.policy import (
     SKILLS,
+    Candidate,
     CapabilityPlan,
     EntryChoice,
     MediaItem,
@@ -72,6 +73,9 @@ class ReadingRoom:
     clock: Clock
     make_context: MakeContext
     agent: AgentEntries
+    listen: Listen | None = None
+    answers: Answers | None = None
+    """Answers in place of every provider."""
     closes: Sequence[Callable[[], object]] = ()
     """Called in the end; a coroutine is awaited."""
 
@@ -79,12 +83,21 @@ class ReadingRoom:
 class Understanding:
     """Reads media with the configured providers, each at most once, and stores what they read."""
 
-    def __init__(self, tools: MediaTools, profiles: Mapping[str, Profile], room: ReadingRoom) -> None:
+    def __init__(
+        self,
+        tools: MediaTools,
+        profiles: Mapping[str, Profile],
+        room: ReadingRoom,
+        *,
+        entries: Entries | None = None,
+    ) -> None:
+        """`entries` are those of the configuration, unless others are passed."""
         self._tools = tools
         self._room = room
-        self._entries = Entries(tools, profiles, room.make_context, room.agent)
+        self._entries = entries or Entries(tools, profiles, room.make_context, room.agent)
         self._calls = Calls(room.clock, tools.concurrency)
-        pieces = PieceReader(self._calls, Spending(room.store, tools.limits, room.clock), room.clock)
+        spending = Spending(room.store, tools.limits, room.clock)
+        pieces = PieceReader(self._calls, spending, room.clock, listen=room.listen, answers=room.answers)
         self._transcriber = Transcriber(pieces, room.clock)
         self._pictures = PictureReader(pieces, room.clock)
         self._items = ItemReader(self._transcriber, self._pictures)
@@ -189,6 +202,10 @@ class Understanding:
             if usable:
                 found[form] = price_of(usable[0], form, facts)
         return found
+
+    def candidates(self) -> Mapping[MediaCapability, tuple[Candidate, ...]]:
+        """The entries that may read each kind of media, in order."""
+        return {capability: self._entries.candidates(capability) for capability in MediaCapability}
 
     async def check(self) -> Sequence[Finding]:
         """Try every configured entry on a sample of our own."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from belino.domain.media import MediaKind
 from belino.domain.reading import KINDS, MediaCapability, Reading, ReadingForm, StoredText
 from belino.domain.transcript import stitched, stretches, whole_text
-from belino.understanding.pictures import UNCERTAIN
+from belino.understanding.pieces import UNCERTAIN
 
 CAPABILITIES = {
     MediaKind.IMAGE: MediaCapability.IMAGE,

@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from belino.domain.errors import MediaNotFound, MediaRefused
+from belino.domain.errors import MediaRefused
 from belino.domain.ports import Clock
 from belino.domain.reading import Material, Read, ReadingForm, ReadSegment, TranscriptWindow
 from belino.domain.transcript import (
@@ -18,7 +19,7 @@ from belino.domain.transcript import (
     window_at,
 )
 from belino.understanding.calls import model_of
-from belino.understanding.pieces import NotRead, PieceReader, Source, Wanted, reader_key
+from belino.understanding.pieces import NotRead, PieceReader, Source, Wanted, keep_piece, reader_key
 from belino.understanding.policy import EntryChoice
 
 OVERLAP = 5.0
@@ -159,10 +160,8 @@ class Transcriber:
         async def keep(key: str, read: Read) -> TranscriptWindow:
             window = _placed(read, plan, ended[0] if ended else None)
             text = in_seconds(own_segments(window, last=plan.last or bool(ended)), heard.seconds or window.end)
-            if source.store is not None and not await source.store.keep_transcript(
-                source.blob.sha256, key, window, text
-            ):
-                raise MediaNotFound("the bytes it was read from were deleted in the meantime")
+            if source.store is not None:
+                await keep_piece(source, partial(source.store.keep_transcript, source.blob.sha256, key, window, text))
             return window
 
         wanted = Wanted(
@@ -171,6 +170,7 @@ class Transcriber:
             find=find,
             material=material,
             keep=keep,
+            start=plan.decoded_from,
             seconds=plan.decoded_to - plan.decoded_from,
         )
         try:
