@@ -144,9 +144,13 @@ class House:
             clock=self.clock,
             agent=self.agent,
             make_adapter=self.make_adapter,
-            understanding=self.understanding,
+            understanding=None if self.understanding is None else self._made,
             rng=Random(1),
         )
+
+    def _made(self, *_: object) -> Understanding:
+        assert self.understanding is not None
+        return self.understanding
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[Gateway]:

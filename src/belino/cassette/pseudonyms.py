@@ -21,7 +21,7 @@ SHORTEST_NAME = 2
 _STRUCTURAL = re.compile(
     r"(?i)(?:.*_)?(?:type|subtype|kind|state|status|mode|mime|mimetype|filetype|language|language_code|locale|op|t|"
     r"event|record|error|method|outcome|platform|sent|created|received|timestamp|date|part|send_as|markup|chat_type|sha256|"
-    r"reaction|emoji|call|tool|tool_name|model|as|form|format|style)\Z"
+    r"reaction|emoji|call|tool|tool_name|model|as|form|format|style|provider|skill|window|languages)\Z"
 )
 _ID_KEYS = re.compile(
     r"(?i)(?:.*_)?(?:id|ids|user|users|channel|channels|team|teams|bot|bots|role|roles|parent|guild|inviter|creator|item|nonce|token|hash|"

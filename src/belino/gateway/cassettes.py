@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
 from belino import __version__
 from belino.cassette.file import ENDING, media_record, write_cassette
@@ -19,9 +19,13 @@ from belino.domain.errors import StoreError
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
+from belino.gateway.recorded_readings import reading_header
 from belino.gateway.recorder import Recorder, Recording
 from belino.net.redact import Secret, stand_in
 from belino.storage.home import Home
+
+if TYPE_CHECKING:
+    from belino.understanding.read import Understanding
 
 MEDIA_BYTES = 8 * 1024 * 1024
 ALL_MEDIA_BYTES = 32 * 1024 * 1024
@@ -61,6 +65,9 @@ class Recordable(Protocol):
     @property
     def store(self) -> Any: ...
 
+    @property
+    def understanding(self) -> "Understanding": ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCassette:
@@ -99,9 +106,10 @@ async def finish(gateway: Recordable) -> WrittenCassette:
     records = await asyncio.to_thread(lambda: list(recorder.journal.records()))
     media, left_out = await _media(gateway.store, records, wishes)
     stamp = gateway.clock.now().strftime("%Y%m%d-%H%M%S")
+    reading = reading_header(gateway.config.tools.media, gateway.understanding)
     path = gateway.home.cassettes / f"cassette-{stamp}-{secrets.token_hex(3)}{ENDING}"
     try:
-        size = await asyncio.to_thread(_write, path, gateway, wishes, records, [*media, *_left(left_out)])
+        size = await asyncio.to_thread(_write, path, gateway, wishes, records, [*media, *_left(left_out)], reading)
     except OSError as error:
         recorder.resume()  # nothing is lost: it can be stopped again
         raise StoreError(f"the cassette {path} cannot be written: {error.strerror}") from error
@@ -126,7 +134,9 @@ def secrets_of(value: object) -> Iterator[str]:
             yield from secrets_of(getattr(value, each.name))
 
 
-def _write(path: Path, gateway: Recordable, wishes: Wishes, records: list[Json], media: list[Json]) -> int:
+def _write(
+    path: Path, gateway: Recordable, wishes: Wishes, records: list[Json], media: list[Json], reading: Json
+) -> int:
     config = gateway.config
     names = Pseudonyms(
         secrets.token_bytes(32),
@@ -146,6 +156,7 @@ def _write(path: Path, gateway: Recordable, wishes: Wishes, records: list[Json],
             "without_media": wishes.without_media,
             "agent": config.agent.name,
             "adapters": [_adapter(each, records) for each in config.adapters],
+            "reading": reading,
             "settings": {name: _plain(getattr(config, name)) for name in SETTINGS},
         }
     )

@@ -1,4 +1,4 @@
-"""Compare a recording with its replay: arrivals, outcomes, prompts, tools, calls and parcels."""
+"""Compare a recording with its replay: arrivals, outcomes, readings, prompts, tools, calls and parcels."""
 
 import json
 import re
@@ -24,7 +24,7 @@ class Difference:
     """One difference between a recording and its replay."""
 
     what: str
-    """arrival, outcome, prompt, tool, call or parcel."""
+    """arrival, outcome, reading, prompt, tool, call or parcel."""
     where: str
     """The conversation, and the position among items of the same kind there."""
     recorded: str
@@ -73,6 +73,7 @@ def _aspects(records: list[Json], *, older: bool) -> dict[str, list[str]]:
             *(f"{record.get('outcome')} {record.get('reason') or ''}".strip() for record in arrivals),
             *(f"turn {record.get('state')} {record.get('reason') or ''}".strip() for record in turns),
         ],
+        "reading": sorted({_reading(record) for record in _of(records, "reading")}),
         "prompt": [_blocks(blocks, older) for record in exchanges if (blocks := record.get("blocks")) is not None],
         "tool": [_tool(event) for record in exchanges for event in _list(record.get("events")) if "call" in event],
         "call": [_call(record) for record in _of(records, "call")],
@@ -120,6 +121,12 @@ def _tool(event: Json) -> str:
     said = [f"{event.get('call')} {_json(event.get('arguments'))}"]
     said += [f"refused: {event['refused']}"] if "refused" in event else map(_block, _list(event.get("result")))
     return _canonical("\n".join(said))
+
+
+def _reading(record: Json) -> str:
+    """Which piece of media a provider was to read; its text is in the prompt or in a tool's result."""
+    who = f"{record.get('form')} by {record.get('provider')} {record.get('model')}"
+    return f"{who}, {record.get('window')} of {record.get('sha256')}{': failed' if 'failed' in record else ''}"
 
 
 def _call(record: Json) -> str:

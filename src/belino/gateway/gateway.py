@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from belino.media.preview import FilePreview, Glance
     from belino.media.render import Renderer
     from belino.media.renditions import Rendered, RenderOptions
-    from belino.understanding.read import Understanding
+    from belino.understanding.read import Hold, Understanding
     from belino.understanding.request import ItemReading
 
 log = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class Gateway:
         agent: Agent | None = None,
         make_adapter: MakeAdapter = from_registry,
         outside: Closable | None = None,
-        understanding: "Understanding | None" = None,
+        understanding: "Callable[[Gateway, Hold], Understanding] | None" = None,
         rng: Random | None = None,
     ) -> None:
         """`store` opens the store that the gateway works on, and closes at its end."""
@@ -140,8 +140,8 @@ class Gateway:
         self._make_adapter = make_adapter
         self._outside = outside
         """Fetches the URLs an agent names; our own client, unless one is passed."""
-        self._reads = understanding
-        """Reads media as text; made of the configuration, unless one is passed."""
+        self._make_understanding = understanding
+        """Makes what reads media as text; of the configuration, unless another is passed."""
         self._rng = rng or Random()  # noqa: S311 - jitter, not a secret
         self._insist = Retry(self.clock, self._rng)
         self._health: dict[tuple[str, str], AdapterHealth] = {}
@@ -189,7 +189,7 @@ class Gateway:
         """Reads media as text; made with the first media, as providers cost start-up time."""
         from belino.gateway.understanding import understanding_of
 
-        made = self._reads or understanding_of(self, self._held)
+        made = (self._make_understanding or understanding_of)(self, self._held)
         self._open.push_async_callback(made.close)
         return made
 

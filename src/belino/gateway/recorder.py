@@ -1,4 +1,4 @@
-"""Recorder of conversations: arrivals, prompts, answers, platform calls and outcomes.
+"""Recorder of conversations: arrivals, readings, prompts, answers, platform calls and outcomes.
 
 Nothing is written before the access decision: an adapter reports what it parsed, and that is kept only if the arrival
 is stored. Calls are written only for conversations in which an arrival was stored since the recording began.
@@ -19,10 +19,11 @@ from belino.domain.media import Block, FileBlock, ImageBlock, MediaRef, TextBloc
 from belino.domain.message import Arrival, ConversationKey, Edit, Message
 from belino.domain.outcome import Finding, MessageOutcome
 from belino.domain.ports import Agent, Clock, Known, Taken
+from belino.domain.reading import Read, ReadPiece
 from belino.domain.reply import Parcel, ParcelState
 from belino.domain.stored import ClaimedTurn, TurnEnd
 from belino.domain.turn import ReplyPart, TextDelta, Toolbox, ToolSpec, Turn
-from belino.net.tap import Call
+from belino.net.tap import Call, behalf
 
 log = logging.getLogger(__name__)
 
@@ -181,6 +182,14 @@ class Recorder:
             answer=call.answer,
             error=call.error,
         )
+
+    def read(self, channel: ConversationKey, piece: ReadPiece, read: Read | str) -> None:
+        """Record what a provider read for a conversation, or why it read nothing."""
+        asked = behalf()
+        where = channel if asked is None else asked.conversation
+        if self.wants(where):
+            said = {"read": as_json(read)} if isinstance(read, Read) else {"failed": read}
+            self._write("reading", where, **as_json(piece), **said)
 
     def run_turn(self, agent: Agent, turn: Turn) -> AsyncIterator[ReplyPart]:
         """The agent's answer, recorded as it passes if the conversation is recorded."""

@@ -32,9 +32,12 @@ from belino.gateway.recorded import (
     Tape,
     silenced,
 )
+from belino.gateway.recorded_readings import RecordedAnswers, RecordedEntries, reading_table
+from belino.gateway.understanding import understanding_of
 from belino.net.redact import PLACEHOLDER, Secret
 from belino.net.tap import TappedClient
 from belino.storage.home import Home
+from belino.understanding.read import Hold, Understanding
 
 TURN_SECONDS = 120.0
 SENDING_SECONDS = 30.0
@@ -73,6 +76,9 @@ def _unstored(cassette: Cassette) -> Iterator[str]:
         yield "prompt"
     if cassette.header.get("without_text") or cassette.left_out:
         yield "tool"
+        yield "reading"
+    if cassette.left_out and any(record.get("record") == "reading" for record in cassette.records):
+        yield "prompt"
 
 
 class _Stage:
@@ -85,6 +91,7 @@ class _Stage:
         self._tape = Tape()
         self._script = None if agent is not None else RecordedAgent(cassette)
         self._config = config_of(cassette.header, agent)
+        self._entries, self._answers = RecordedEntries(cassette.header), RecordedAnswers(cassette.records)
         self._gateway = Gateway(
             self._config,
             self._home,
@@ -92,6 +99,7 @@ class _Stage:
             agent=self._script,
             make_adapter=self._adapter,
             outside=RecordedClient(self._calls(":"), cassette.media),
+            understanding=self._understanding,
         )
         self._gateway.recorder.journal = self._tape
         self._turns: Counter[str] = Counter()
@@ -123,6 +131,9 @@ class _Stage:
                 yield
             finally:
                 self._gateway.stop()
+
+    def _understanding(self, gateway: Gateway, hold: Hold) -> Understanding:
+        return understanding_of(gateway, hold, entries=self._entries, answers=self._answers)
 
     def _adapter(self, config: AdapterConfig, context: AdapterContext) -> Adapter:
         account = f"{config.platform}:{config.account}"
@@ -210,7 +221,7 @@ def config_of(header: Json, agent: AgentConfig | None = None) -> Config:
         if name in SETTINGS and isinstance(section, dict)
     }
     try:
-        config = from_table(sections)
+        config = from_table({**sections, "tools": {"media": reading_table(header)}})
         adapters = header.get("adapters")
         accounts = tuple(_account(each) for each in adapters) if isinstance(adapters, list) else ()
     except ConfigError as error:

@@ -20,6 +20,8 @@ from belino.net.clock import SystemClock
 from belino.net.guard import Guard, host_of
 from belino.storage.home import Home
 from belino.understanding.config import DailyReadingLimits, ModelEntry
+from belino.understanding.entries import Entries
+from belino.understanding.pieces import Answers
 from belino.understanding.read import Hold, ReadingRoom, Understanding
 from belino.understanding.worker import ModelWorker
 
@@ -65,8 +67,13 @@ class ProviderContexts:
         await asyncio.gather(self._worker.close(), *(client.close() for client in self._clients))
 
 
-def understanding_of(gateway: "Gateway", hold: Hold) -> Understanding:
-    """Media understanding for a gateway; what is read is stored."""
+def understanding_of(
+    gateway: "Gateway", hold: Hold, *, entries: Entries | None = None, answers: Answers | None = None
+) -> Understanding:
+    """Media understanding for a gateway; what is read is stored.
+
+    A replay brings its entries, and answers in place of providers.
+    """
     contexts = ProviderContexts(
         gateway.config, gateway.clock, scratch=gateway.store.scratch, models=gateway.home.models
     )
@@ -80,9 +87,11 @@ def understanding_of(gateway: "Gateway", hold: Hold) -> Understanding:
         clock=gateway.clock,
         make_context=contexts.make,
         agent=agent_entries(gateway.config),
+        listen=gateway.recorder.read,
+        answers=answers,
         closes=(contexts.close,),
     )
-    return Understanding(gateway.config.tools.media, gateway.config.profiles, room)
+    return Understanding(gateway.config.tools.media, gateway.config.profiles, room, entries=entries)
 
 
 @asynccontextmanager

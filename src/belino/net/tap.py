@@ -51,6 +51,11 @@ def on_behalf(conversation: ConversationKey | None, trace: str = "", kind: str =
         _behalf.reset(token)
 
 
+def behalf() -> Behalf | None:
+    """The conversation that calls are made for, if there is one."""
+    return _behalf.get()
+
+
 def has_behalf() -> bool:
     """Whether calls are made on behalf of a conversation."""
     return _behalf.get() is not None
