@@ -13,6 +13,7 @@ from belino.gateway.recorded_readings import (
     RecordedAnswers,
     RecordedEntries,
     reading_header,
+    reading_record,
     reading_table,
 )
 from belino.understanding.config import ModelEntry
@@ -47,11 +48,7 @@ class Entered:
 
 
 def record(piece: ReadPiece, said: Read | str) -> dict[str, Any]:
-    return {
-        "record": "reading",
-        **as_json(piece),
-        **({"failed": said} if isinstance(said, str) else {"read": as_json(said)}),
-    }
+    return {"record": "reading", **as_json(reading_record(piece, said))}
 
 
 def test_entries_come_back_with_what_decides_about_them_and_without_what_is_private() -> None:
@@ -87,6 +84,12 @@ def test_answers_to_a_piece_come_in_their_order_and_the_last_one_again() -> None
     answers = RecordedAnswers([record(PIECE, "the API answers 503"), record(PIECE, HEARD), {"record": "turn"}])
     assert [answers(PIECE) for _ in range(3)] == ["the API answers 503", HEARD, HEARD]
     assert answers(other) == NOT_RECORDED
+
+
+def test_a_model_that_is_a_file_is_recorded_without_its_folder() -> None:
+    told = reading_record(replace(PIECE, model="/ann/models/mine.bin"), replace(HEARD, model="/ann/models/mine.bin"))
+    assert "ann" not in str(told) and told["model"] == "mine.bin"
+    assert reading_record(replace(PIECE, model="openai/whisper"), "busy")["model"] == "openai/whisper"
 
 
 @pytest.mark.parametrize(

@@ -102,11 +102,11 @@ async def begin(
 async def finish(gateway: Recordable) -> WrittenCassette:
     """Stop the recording and write its cassette."""
     recorder = gateway.recorder
+    reading = reading_header(gateway.config.tools.media, gateway.understanding)
     wishes = recorder.take()
     records = await asyncio.to_thread(lambda: list(recorder.journal.records()))
     media, left_out = await _media(gateway.store, records, wishes)
     stamp = gateway.clock.now().strftime("%Y%m%d-%H%M%S")
-    reading = reading_header(gateway.config.tools.media, gateway.understanding)
     path = gateway.home.cassettes / f"cassette-{stamp}-{secrets.token_hex(3)}{ENDING}"
     try:
         size = await asyncio.to_thread(_write, path, gateway, wishes, records, [*media, *_left(left_out)], reading)

@@ -5,16 +5,17 @@ A replay makes the same decisions and decodes the same media; only the providers
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from belino.cassette.file import Unreadable, as_json, read
 from belino.domain.errors import ProviderError
 from belino.domain.message import ConversationKey
 from belino.domain.reading import Material, MediaCapability, Read, ReadingOptions, ReadPiece, Skill
-from belino.understanding.config import MediaTools, ModelEntry
+from belino.understanding.calls import model_of
+from belino.understanding.config import MediaTools, ModelEntry, ReadingLimits
 from belino.understanding.entries import Entries
-from belino.understanding.policy import Candidate
+from belino.understanding.policy import Candidate, EntryChoice
 
 if TYPE_CHECKING:
     from belino.understanding.read import Understanding
@@ -63,6 +64,12 @@ def reading_header(tools: MediaTools, understanding: "Understanding") -> Json:
         for kind, candidates in understanding.candidates().items()
     }
     return {"tools": table, "entries": entries}
+
+
+def reading_record(piece: ReadPiece, said: Read | str) -> Json:
+    """A piece of media, and what its provider read or why it read nothing."""
+    answer = {"failed": said} if isinstance(said, str) else {"read": replace(said, model=_named(said.model))}
+    return {**as_json(replace(piece, model=_named(piece.model))), **answer}
 
 
 def reading_table(header: Mapping[str, Any]) -> Json:
@@ -143,11 +150,10 @@ def _settings(value: object, names: Iterable[str]) -> Json:
 
 def _recorded(candidate: Candidate) -> RecordedEntry:
     entry = candidate.entry
-    first = candidate.readers[0] if candidate.readers else None
     return RecordedEntry(
         provider=entry.provider,
         skills=tuple(
-            RecordedSkill(skill=skill, model="" if first is None else first.model(skill))
+            RecordedSkill(skill=skill, model=_named(model_of(candidate.readers[0], _choice(candidate, skill))))
             for skill in sorted(candidate.skills)
         ),
         local=candidate.local,
@@ -161,6 +167,11 @@ def _recorded(candidate: Candidate) -> RecordedEntry:
         usd_per_page=entry.usd_per_page,
         usd_per_mtok=entry.usd_per_mtok,
     )
+
+
+def _choice(candidate: Candidate, skill: Skill) -> EntryChoice:
+    limits = ReadingLimits(max_bytes=0, max_chars=None, timeout=0.0)
+    return EntryChoice(candidate=candidate, skill=skill, limits=limits, prompt=None, language=None)
 
 
 def _candidate(told: RecordedEntry) -> Candidate:
@@ -183,6 +194,11 @@ def _candidate(told: RecordedEntry) -> Candidate:
         unusable=told.unusable,
         readers=() if told.unusable else (reader,),
     )
+
+
+def _named(model: str) -> str:
+    """A model's name; of one that is a file only the file's, as folders may have the names of people."""
+    return model.rpartition("/")[2] if model.startswith(("/", "~", ".")) else model
 
 
 def _list(entries: object, name: str) -> list[Any]:

@@ -23,6 +23,7 @@ from belino.domain.reading import Read, ReadPiece
 from belino.domain.reply import Parcel, ParcelState
 from belino.domain.stored import ClaimedTurn, TurnEnd
 from belino.domain.turn import ReplyPart, TextDelta, Toolbox, ToolSpec, Turn
+from belino.gateway.recorded_readings import reading_record
 from belino.net.tap import Call, behalf
 
 log = logging.getLogger(__name__)
@@ -188,8 +189,7 @@ class Recorder:
         asked = behalf()
         where = channel if asked is None else asked.conversation
         if self.wants(where):
-            said = {"read": as_json(read)} if isinstance(read, Read) else {"failed": read}
-            self._write("reading", where, **as_json(piece), **said)
+            self._write("reading", where, **reading_record(piece, read))
 
     def run_turn(self, agent: Agent, turn: Turn) -> AsyncIterator[ReplyPart]:
         """The agent's answer, recorded as it passes if the conversation is recorded."""
