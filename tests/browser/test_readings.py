@@ -90,6 +90,22 @@ def test_a_transcript_plays_from_its_time_stamps_and_follows_the_sound(
     expect(told.locator("li[aria-current]")).to_contain_text("Let us begin.")
 
 
+def test_a_voice_message_is_summed_up_by_what_is_said_in_it(
+    page: Page, come: Enter, gateway: GatewayProcess, place: str
+) -> None:
+    come(page)
+    voice = {"kind": "voice", "file_name": None}
+    said = reading("audio.transcription", "We meet on Thursday.")
+    cases = [
+        ({"text": "", "media": [voice], "readings": [said]}, "We meet on Thursday."),
+        ({"text": "minutes", "media": [voice], "readings": [said]}, "minutes"),
+        ({"text": "", "media": [voice]}, "voice"),
+        ({"text": "", "media": [{"kind": "audio", "file_name": "song.mp3"}], "readings": [said]}, "song.mp3"),
+    ]
+    sum_up = "async message => (await import('/static/names.js')).inShort(message)"
+    assert [page.evaluate(sum_up, message) for message, _ in cases] == [short for _, short in cases]
+
+
 def test_a_recording_without_a_length_is_searched_all_the_same(
     page: Page, come: Enter, gateway: GatewayProcess, place: str, wire: ReadingWire
 ) -> None:
