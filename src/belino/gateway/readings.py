@@ -34,10 +34,10 @@ class RequestedReadings:
 
     async def read(self, record: RefRecord, wanted: WantedReading, held: Held) -> ItemReading:
         """The text of a ref, stored or read now. Raises MediaError or ProviderError with the reason."""
+        sender = await self._store.sender_of(record.conversation.whole_channel, record.ref.id)
         tell = await self._teller(record, wanted.form)
         news = ReadingNews(ref=record.ref.id, capability=CAPABILITIES[record.ref.kind], state=ReadingState.READING)
         tell(news)
-        sender = await self._store.sender_of(record.conversation.whole_channel, record.ref.id)
         try:
             read = await self._understanding.read_item(
                 record,
