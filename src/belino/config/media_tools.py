@@ -63,7 +63,8 @@ def _entry(table: object, path: str, profiles: Mapping[str, Profile]) -> ModelEn
     whole = _snake(table, path)
     own = {key: value for key, value in whole.items() if key in ENTRY_KEYS}
     options = {key: value for key, value in whole.items() if key not in ENTRY_KEYS}
-    own.setdefault("type", COMMAND if "command" in options else "provider")
+    # A provider may have a command of its own: the program that it runs.
+    own.setdefault("type", COMMAND if "command" in options and own.get("provider", COMMAND) == COMMAND else "provider")
     if own["type"] == COMMAND:
         own.setdefault("provider", COMMAND)
     entry = build(ModelEntry, own, path)

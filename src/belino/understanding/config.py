@@ -41,7 +41,7 @@ class ModelEntry:
 
     provider: str = field(metadata={"says": "The provider's name."})
     type: Literal["provider", "cli"] = _setting(
-        "provider", "`cli` runs a command; it is the default where `command` is set."
+        "provider", "`cli` runs a command; it is the default where `command` is set, and no provider."
     )
     profile: str | None = _setting(None, "The profile whose keys are used; if unset, the provider's usual variable.")
     prompt: str | None = _setting(None, "What the provider is asked; if unset, belino's own words.")
