@@ -186,6 +186,20 @@ async def test_pixels_are_upright_opaque_and_plain(tmp_path: Path) -> None:
     assert not list((tmp_path / "scratch").iterdir())
 
 
+@pytest.mark.parametrize("mode", ["RGBA", "LA"])
+@pytest.mark.parametrize(("ink", "ground"), [(255, 0), (0, 255), (120, 255)])
+async def test_print_on_nothing_gets_a_ground_that_it_stands_out_from(
+    tmp_path: Path, mode: str, ink: int, ground: int
+) -> None:
+    image, file = Image.new(mode, (60, 40)), io.BytesIO()
+    image.paste((ink, 255) if mode == "LA" else (ink, ink, ink, 255), (10, 10, 40, 30))
+    image.save(file, "PNG")
+    pictures = PlainPictures(Here(), tmp_path / "scratch", open_local)
+    async with pictures.pixels(blob(tmp_path / "in", file.getvalue(), "image/png")) as path:
+        opened = Image.open(io.BytesIO(path.read_bytes()))
+    assert (opened.getpixel((20, 20)), opened.getpixel((0, 0))) == ((ink,) * 3, (ground,) * 3)
+
+
 async def test_grey_pictures_become_pixels_in_colour_and_large_ones_are_shrunk(tmp_path: Path) -> None:
     pictures = PlainPictures(Here(), tmp_path / "scratch", open_local)
     file = io.BytesIO()

@@ -68,9 +68,16 @@ class Pixels(ABC):
         width, height = self.upright
         return self.at(max(1, round(width * scale)), max(1, round(height * scale)))
 
-    def opaque(self) -> "Pixels":
-        """The picture on white."""
-        return held(self._lying.flatten(background=255), self.orientation) if self.has_alpha else self
+    def opaque(self, background: int = 255) -> "Pixels":
+        """The picture on white, or on another grey."""
+        return held(self._lying.flatten(background=background), self.orientation) if self.has_alpha else self
+
+    def lightness(self) -> float:
+        """The mean of all that is not transparent, from 0 for black to 255 for white."""
+        if not self.has_alpha:
+            return float(self._lying.avg())
+        colours, alpha = self._lying[: self.bands - 1], self._lying[self.bands - 1]
+        return float((colours * alpha).avg() / max(1e-9, alpha.avg()))
 
     def without_idle_alpha(self) -> "Pixels":
         """Opaque alpha is dropped: it would rule out JPEG."""

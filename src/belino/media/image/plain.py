@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from belino.media.image.images import Runs
 
 PPM = "image/x-portable-pixmap"
+WHITE, BLACK = 255, 0
+LIGHT = 192
+"""The mean lightness from which on print would not be seen on white."""
 PIXELS_AT_MOST = 10_000_000
 """30 MB as a file; smaller print than this shows is not readable."""
 
@@ -67,12 +70,15 @@ def prepare() -> None:
 
 
 def pixels(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The upright picture in sRGB on white, shrunk to `max_pixels`."""
+    """The upright picture in sRGB, shrunk to `max_pixels`; what is transparent is white, or black under light print."""
     header = decode.look(source)
     width, height = header.upright
     scale = min(1.0, (options["max_pixels"] / (width * height)) ** 0.5)
     size = (max(1, int(width * scale)), max(1, int(height * scale)))
-    image = decode.decode(source, header, size).at(*size).opaque().image
+    picture = decode.decode(source, header, size).at(*size)
+    if picture.has_alpha:
+        picture = picture.opaque(BLACK if picture.lightness() > LIGHT else WHITE)
+    image = picture.image
     rgb = image.colourspace("srgb")[0:3].cast("uchar")
     write_all(target, _head(rgb.width, rgb.height))
     write_all(target, bytes(rgb.write_to_memory()))
