@@ -8,6 +8,7 @@ from belino.testing import GatewayProcess, make_png, make_wav
 from cli.shell import Belino, findings_of, on_a_terminal, read
 from faults.looking import history, until_idle
 from journeys.scribe import MAIN, SAID, Scribe, configure, send_voice
+from readers.made import SCANNED, line, make_pdf
 
 pytestmark = pytest.mark.slow
 
@@ -63,6 +64,26 @@ def test_a_local_picture_is_described_and_its_text_is_read(
     assert belino("media", "text", str(file), **scribe.environment).stdout == "TOTAL 12.40\n"
     priced = read(belino("media", "price", str(file), "--json", **scribe.environment))["price"]
     assert priced["description"]["usd"] == 0 and {"image", "text", "file"} <= priced.keys()
+
+
+def test_each_page_of_a_local_document_is_read_by_the_method_that_fits_it_at_the_price_told_before(
+    scribe: Scribe, belino: Belino, home: Path, tmp_path: Path
+) -> None:
+    configure(home, "document")
+    file = tmp_path / "mixed.pdf"
+    file.write_bytes(make_pdf(line("The first page has text of its own."), SCANNED + line("2"), SCANNED))
+    priced = read(belino("media", "price", str(file), "--json", **scribe.environment))["price"]
+    assert priced["text"]["tokens"] > 1_400, "two pages are to be recognised"
+    done = belino("media", "text", str(file), **scribe.environment)
+    assert done.stdout.split("\n")[:6] == [
+        "--- page 1 ---", "The first page has text of its own.",
+        "--- page 2, recognised by scribe ---", "TOTAL 12.40",
+        "--- page 3, recognised by scribe ---", "TOTAL 12.40",
+    ]  # fmt: skip
+    assert scribe.calls() == ["read_text"] * 2
+    told = read(belino("media", "text", str(file), "--pages", "3", "--json", **scribe.environment))
+    assert told["pages"] == [{"page": 3, "read_by": "scribe"}]
+    assert scribe.calls() == ["read_text"] * 3
 
 
 def test_what_nobody_can_read_says_so(belino: Belino, home: Path, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def ask_everything(group: BusyGroup) -> None:
 def check(got: Mapping[str, list[tuple[Block, ...] | str]]) -> None:
     some, scan, page, auto = got["report.pdf"]
     assert re.findall(r"Page ([0-9]): the budget", words(some)) == ["3", "4", "5"] and "8 pages" in words(some)
-    assert "Page 7" in words(scan) and "There is no text on page 8: you see it." in words(scan)
+    assert "Page 7" in words(scan) and "You see page 8, which is a picture." in words(scan)
     assert (pictures(scan), pictures(page)) == (1, 1) and "You see page 2." in words(page)
     assert re.search(
         r"It has 8 pages\..* Forms and their tokens: text ~18[0-9]{2}, image 1600, thumb 87\.", words(auto)

@@ -7,7 +7,7 @@ import pytest
 
 from belino.domain.errors import MediaError, MediaRefused
 from belino.domain.media import Blob, DocumentText, DocumentUnit, Unread
-from belino.media.documents import MAX_CHARS, Documents, pages_without_text
+from belino.media.documents import MAX_CHARS, Documents, scanned_pages
 from belino.media.sandbox.sandbox import Sandbox
 from media.local_files import local_blob, open_local
 from media.videos import Here, Lying
@@ -39,7 +39,7 @@ async def test_pages_are_read_and_those_without_text_are_told(tmp_path: Path) ->
     documents = Documents(Here(), tmp_path / "scratch", open_local)
     text = await documents.read(blob(tmp_path, make_pdf(line("one"), SCANNED, line("three"))), mime=PDF, parts=(1, 2))
     assert (text.unit, text.total, [part.text for part in text.parts]) == (DocumentUnit.PAGE, 3, ["one", ""])
-    assert pages_without_text(text) == (2,)
+    assert scanned_pages(text) == (2,)
     assert not list((tmp_path / "scratch").iterdir())
 
 
@@ -72,17 +72,18 @@ async def test_an_office_file_in_an_old_container_is_not_taken_for_a_broken_arch
         told(HEAD | {"unread": "because"}),
         told(HEAD | {"notes": [{}]}),
         told(HEAD | {"notes": ["n"] * 99}),
-        told(HEAD, [1, "", ""], [1, "", ""]),
-        told(HEAD, [4, "", ""]),
-        told(HEAD, [0, "", ""]),
-        told(HEAD, [1, "", [[]] * 1_000]),
+        told(HEAD, [1, "", "", False], [1, "", "", False]),
+        told(HEAD, [4, "", "", False]),
+        told(HEAD, [0, "", "", False]),
+        told(HEAD, [1, "", [[]] * 1_000, False]),
+        told(HEAD, [1, "", "", 7]),
         told(HEAD, {"number": 1}),
-        told(HEAD, [1, "", "a" * 11]),
-        told(HEAD, [1, "", "a" * 5], [2, "", "a" * 6]),
-        told(HEAD) + b'[1, "", "\xff"]\n',
+        told(HEAD, [1, "", "a" * 11, False]),
+        told(HEAD, [1, "", "a" * 5, False], [2, "", "a" * 6, False]),
+        told(HEAD) + b'[1, "", "\xff", false]\n',
         told(HEAD) + b'[1, "", "never ends',
     ],
-    ids=[str(at) for at in range(18)],
+    ids=[str(at) for at in range(19)],
 )
 async def test_an_answer_that_is_not_proper_is_not_believed(tmp_path: Path, content: bytes) -> None:
     text = await believed(tmp_path, content, max_chars=10)
@@ -92,13 +93,13 @@ async def test_an_answer_that_is_not_proper_is_not_believed(tmp_path: Path, cont
 
 async def test_what_no_text_may_hold_is_replaced_and_long_titles_are_cut(tmp_path: Path) -> None:
     head = HEAD | {"notes": ["a\x00b"], "reason": "r" * 5_000}
-    text = await believed(tmp_path, told(head, [1, "t" * 500, "x\x07\ud800y\tz\n"]))
+    text = await believed(tmp_path, told(head, [1, "t" * 500, "x\x07\ud800y\tz\n", False]))
     assert text.parts[0].text == "x\ufffd\ufffdy\tz\n"
     assert (len(text.parts[0].title), len(text.reason), text.notes) == (200, 300, ("a\ufffdb",))
 
 
 async def test_a_document_with_text_is_never_called_unread(tmp_path: Path) -> None:
-    text = await believed(tmp_path, told(HEAD | {"unread": "no text"}, [1, "", "words"]))
+    text = await believed(tmp_path, told(HEAD | {"unread": "no text"}, [1, "", "words", False]))
     assert text.unread is None
 
 

@@ -128,6 +128,56 @@ def test_a_scan_has_no_text_and_is_to_be_looked_at() -> None:
     assert [part.text for part in text.parts] == ["", ""]
 
 
+FAX = "From: ACME Ltd, fax 030 555 0142, on 17 November 2026 at 10:22, page 2 of 5"
+PROSE = " ".join(["Running text that fills a page, line by line, over a picture in its background."] * 3)
+SHAPES = "".join(f"{x} 50 3 9 re f\n" for x in range(0, 300, 5))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        SCANNED,
+        SCANNED + line("7"),
+        SCANNED + line(FAX),
+        SCANNED + line("7") + line(PROSE, y=100, how="1 g 1 1 1 rg 3 Tr"),
+        "q 300 0 0 150 0 150 cm /Im1 Do Q\nq 300 0 0 150 0 0 cm /Im1 Do Q\n" + line("7"),
+        "q 30 0 0 30 0 0 cm /Im1 Do Q\n",
+        SHAPES + line("Page 7"),
+    ],
+    ids=["bare", "page number", "fax header", "hidden text", "in strips", "small picture alone", "letters as shapes"],
+)
+def test_a_page_whose_text_is_in_its_picture_is_a_scan(content: str) -> None:
+    assert [part.scanned for part in read(make_pdf(content)).parts] == [True]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        line("Chapter 3"),
+        line("Chapter 3") + "0 0 300 1 re f\n",
+        "q 30 0 0 30 0 0 cm /Im1 Do Q\n" + line("Thank you"),
+        SCANNED + line(PROSE),
+        SCANNED + line("Invoice 7 of November 2026", how="3 Tr"),
+    ],
+    ids=["blank", "short", "ruled", "with a logo", "on a picture", "recognised before"],
+)
+def test_a_page_with_text_worth_reading_is_none(content: str) -> None:
+    assert [part.scanned for part in read(make_pdf(content)).parts] == [False]
+
+
+def test_a_page_whose_letters_are_mere_numbers_in_a_font_counts_as_a_scan() -> None:
+    drawn = "500 0 0 0 500 500 d1 0 0 9 9 re f"
+    glyph = f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream"
+    font = (
+        "<< /Type /Font /Subtype /Type3 /FontBBox [0 0 500 500] /FontMatrix [0.001 0 0 0.001 0 0] /FirstChar 1 "
+        "/LastChar 3 /Widths [500 500 500] /Encoding << /Type /Encoding /Differences [1 /g1 /g2 /g3] >> "
+        "/CharProcs << /g1 101 0 R /g2 101 0 R /g3 101 0 R >> /Resources << >> >>"
+    )
+    garbled = "q BT /F1 30 Tf 20 200 Td (" + "\\001\\002\\003" * 10 + ") Tj ET Q\n"
+    assert read(make_pdf(garbled, extra={3: font, 101: glyph})).parts[0].scanned
+
+
 def test_a_blank_page_has_no_text_and_nothing_to_look_at() -> None:
     assert read(make_pdf("")).unread is Unread.NO_TEXT
 

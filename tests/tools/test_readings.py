@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +15,12 @@ from belino.domain.reading import Attempt, MediaCapability, ReadingForm, Reading
 from belino.domain.stored import RefRecord
 from belino.domain.turn import Toolbox
 from belino.media.price import Facts
+from belino.media.render import make_renderer
 from belino.testing.files import make_png, make_wav
 from belino.understanding.read import Understanding
 from belino.understanding.request import ItemReading, Note, ReadingPrice
+from media.videos import Here
+from readers.made import SCANNED, line, make_pdf
 from tools.town import FENCE, File, Town
 
 VOICE = File(content=make_wav(3.0), name="note.wav", mime="audio/wav")
@@ -62,6 +66,7 @@ class ScriptedReader(Understanding):
         conversation: ConversationKey,
         language: str | None = None,
         recent_texts: tuple[str, ...] = (),
+        max_chars: int | None = None,
         note: Note | None = None,
     ) -> ItemReading:
         self.asked.append((record.ref.id, form, pages, times, conversation))
@@ -106,6 +111,12 @@ def shown(form: ReadingForm, text: str, **more: object) -> ItemReading:
 def reader(town: Town) -> ScriptedReader:
     town.understanding = reader = ScriptedReader()
     return reader
+
+
+@pytest.fixture
+def documents(town: Town, tmp_path: Path) -> None:
+    """Documents are read; the sandbox's jobs run here."""
+    town.renderer = make_renderer(Here(), tmp_path / "scratch", town.store)
 
 
 async def call(toolbox: Toolbox, ref: str, **arguments: object) -> str:
@@ -219,3 +230,49 @@ async def test_a_reader_is_told_the_language_of_the_sender_as_at_a_turn(town: To
     reader.answer = spoken((0, "wir treffen uns"))
     await call(town.toolbox(), ref, **{"as": "transcript"})
     assert reader.senders == [SenderLanguage(reported="de-AT", recent_texts=("guten Morgen",))]
+
+
+SCAN = File(
+    content=make_pdf(line("The first page has text of its own."), SCANNED), name="scan.pdf", mime="application/pdf"
+)
+PAGES = {"application": {ReadingForm.TEXT: ReadingPrice(tokens=770, usd=0.01, provider="openai", local=False)}}
+
+
+async def test_a_page_says_by_whom_it_was_recognised(town: Town, documents: None) -> None:
+    town.understanding = reader = ScriptedReader(
+        forms={"application": {ReadingForm.TEXT: ReadingPrice(tokens=770, usd=0.0, provider="local_lens")}}
+    )
+    _, (ref,) = await town.say("", SCAN)
+    parts = (
+        Part(number=1, text="The first page has text of its own."),
+        Part(number=2, text="--- page 3 ---\nTOTAL 12.40", scanned=True, read_by="local_lens"),
+    )
+    reader.answer = shown(
+        ReadingForm.TEXT, "", document=DocumentText(unit=DocumentUnit.PAGE, total=2, parts=parts), provider="local_lens"
+    )
+    reader.answer = replace(reader.answer, text="all of it")
+    told = await call(town.toolbox(), ref, **{"as": "text", "pages": "1-2"})
+    assert "--- page 1 ---\nThe first page has text of its own.\n--- page 2, recognised by local_lens ---\n" in told
+    assert "——— page 3 ---\nTOTAL 12.40" in told, "a page cannot forge the heading of another"
+    assert reader.asked[0][2] == (1, 2)
+
+
+async def test_the_price_of_a_scan_is_that_of_what_then_happens(town: Town, documents: None) -> None:
+    town.understanding = reader = ScriptedReader(forms=PAGES)
+    _, (ref,) = await town.say("", SCAN)
+    blind = town.toolbox(sees_images=False)
+    assert "text ~770 and $0.0100" in await call(blind, ref)
+    reader.answer = shown(ReadingForm.TEXT, "recognised")
+    assert "recognised" in await call(blind, ref, **{"as": "text"})
+    seeing = town.toolbox()
+    assert "$0.0100" not in await call(seeing, ref), "an agent that sees pictures gets the page itself"
+    assert "You see page 2, which is a picture." in await call(seeing, ref, **{"as": "text"})
+    assert len(reader.asked) == 1
+
+
+async def test_a_page_that_is_no_scan_is_read_by_nobody_else(town: Town, documents: None) -> None:
+    town.understanding = reader = ScriptedReader(forms=PAGES)
+    _, (ref,) = await town.say("", SCAN)
+    told = await call(town.toolbox(sees_images=False), ref, **{"as": "text", "pages": "1"})
+    assert "The first page has text of its own." in told
+    assert reader.asked == []

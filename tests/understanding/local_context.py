@@ -15,6 +15,15 @@ from belino.testing import espeak
 from belino.understanding.worker import ModelWorker
 
 PIXMAP = "image/x-portable-pixmap"
+FAINT = (240, 240, 240)
+RECEIPT = [("Coffee, large", "4.80"), ("Cake of the day", "5.20"), ("Oat milk", "0.60"), ("Total", "110.60")]
+LEFT = ("The first column tells", "about the garden and", "its old apple trees.")
+RIGHT = ("The second column is", "about the kitchen and", "its copper kettles.")
+COLUMNS = [
+    (left, 40 + 45 * row, text)
+    for left, lines in ((30, LEFT), (560, RIGHT))
+    for row, text in enumerate(lines)
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +53,13 @@ def sound(folder: Path, text: str, *, voice: str = "en-us") -> Material:
     return Material(path=path, mime="audio/wav", size=path.stat().st_size, seconds=seconds)
 
 
+def amounts(rows: Sequence[tuple[str, str]]) -> list[tuple[int, int, str]]:
+    """The lines of a receipt: names on the left, amounts that end at the same place on the right."""
+    font = ImageFont.load_default(30)
+    lines = [(60, 60 + 50 * row, name) for row, (name, _) in enumerate(rows)]
+    return lines + [(900 - int(font.getlength(sum_)), 60 + 50 * row, sum_) for row, (_, sum_) in enumerate(rows)]
+
+
 def silence(folder: Path, *, seconds: int = 5, loudness: int = 0) -> Material:
     """Nothing, or white noise."""
     chance = random.Random(7)
@@ -55,12 +71,22 @@ def silence(folder: Path, *, seconds: int = 5, loudness: int = 0) -> Material:
     return Material(path=path, mime="audio/wav", size=path.stat().st_size, seconds=seconds)
 
 
-def picture(folder: Path, lines: Sequence[tuple[int, int, str]], *, size: tuple[int, int] = (1000, 500)) -> Material:
-    """A picture of text: each line with its left and top."""
+def picture(
+    folder: Path,
+    lines: Sequence[tuple[int, int, str]],
+    *,
+    size: tuple[int, int] = (1000, 500),
+    faint: Sequence[tuple[int, int, str]] = (),
+    turned: float = 0,
+) -> Material:
+    """A picture of text: each line with its left and top; `faint` ones are hardly darker than the paper."""
     image = Image.new("RGB", size, "white")
     drawing, font = ImageDraw.Draw(image), ImageFont.load_default(30)
     for left, top, text in lines:
         drawing.text((left, top), text, fill="black", font=font)
+    for left, top, text in faint:
+        drawing.text((left, top), text, fill=FAINT, font=font)
+    image = image.rotate(turned, expand=True, fillcolor="white", resample=Image.Resampling.BICUBIC)
     path = folder / "picture.ppm"
     image.save(path)
     return Material(path=path, mime=PIXMAP, size=path.stat().st_size)

@@ -9,6 +9,8 @@ from belino.cli import OK
 from belino.cli.files import sniffed_file
 from belino.cli.show import clean, clean_lines, show_json
 from belino.config import load
+from belino.domain.errors import BelinoError
+from belino.domain.media import OWN_READER, DocumentUnit, Unread
 from belino.domain.message import ConversationKey
 from belino.domain.reading import ReadingForm
 from belino.domain.units import clock_time, parse_pages, parse_times
@@ -47,6 +49,8 @@ def show_read(args: Namespace, pieces: "list[ItemReading]") -> int:
     if args.json:
         show_json(_as_json(args.file, pieces))
         return OK
+    for note in _notes(pieces):
+        print(clean(f"(note: {note})"))
     for piece in pieces:
         if piece.segments and len(piece.segments) > 1:
             for segment in piece.segments:
@@ -55,10 +59,25 @@ def show_read(args: Namespace, pieces: "list[ItemReading]") -> int:
         elif piece.text.strip():
             print(clean_lines(piece.text))
     if not any(piece.text.strip() for piece in pieces):
-        print(clean(first.document.reason or "there is nothing to read in it"))
+        print(clean(first.document.reason or _nothing(first.document.unread)))
     if any(piece.uncertain for piece in pieces):
         print("(uncertain: parts of it may be wrong)")
     return OK
+
+
+def _nothing(unread: Unread | None) -> str:
+    if unread is Unread.RENDERED:
+        return "its pages are pictures, and nothing here recognises text in them; see `belino doctor`"
+    return "there is nothing to read in it"
+
+
+def _notes(pieces: "list[ItemReading]") -> list[str]:
+    """What a reader of a document should know, each once; how certain it is, is told at the end."""
+    from belino.understanding.pieces import UNCERTAIN
+
+    said = [note for piece in pieces for note in (*piece.document.notes, piece.document.reason)]
+    told = any(piece.text.strip() for piece in pieces)
+    return [note for note in dict.fromkeys(said) if told and note and note != UNCERTAIN]
 
 
 async def _read(args: Namespace, form: ReadingForm) -> "list[ItemReading]":
@@ -76,9 +95,21 @@ async def _read(args: Namespace, form: ReadingForm) -> "list[ItemReading]":
                 times = (rest, times[1] if times else None) if form is ReadingForm.TRANSCRIPT else times
                 pages = (int(rest), pages[1] if pages else None) if form is ReadingForm.TEXT else pages
             pieces.append(await understanding.read_file(path, mime, form, pages=pages, times=times))
+            _check(pieces[-1])
             if form is ReadingForm.DESCRIPTION:
                 break
     return pieces
+
+
+def _check(read: "ItemReading") -> None:
+    """BelinoError if the file cannot be read at all, or has no such page."""
+    from belino.media.renditions import only_so_many, why_unread
+
+    document = read.document
+    if document.unread not in (None, Unread.NO_TEXT, Unread.RENDERED):
+        raise BelinoError(why_unread(document))
+    if document.unit is DocumentUnit.PAGE and not document.parts and document.total:
+        raise BelinoError(only_so_many(document))
 
 
 async def reading_prices(args: Namespace, facts: "Facts") -> "dict[str, Price]":
@@ -111,6 +142,12 @@ def _as_json(path: Path, pieces: "list[ItemReading]") -> dict[str, Any]:
             {"start": segment.start, "end": segment.end, "text": segment.text, "speaker": segment.speaker}
             for piece in pieces
             for segment in piece.segments
+        ],
+        "pages": [
+            {"page": part.number, "read_by": part.read_by or OWN_READER}
+            for piece in pieces
+            if piece.document.unit is DocumentUnit.PAGE
+            for part in piece.document.parts
         ],
         "reason": first.document.reason,
         "attempts": [

@@ -16,6 +16,7 @@ from belino.cli.command import NotRunning, number_from
 from belino.cli.files import Target, as_blob, head_of, sniffed_file
 from belino.cli.reading_files import read_text, reading_prices
 from belino.cli.show import clean, clean_lines, progress_bar, show_json, show_table
+from belino.config import load
 from belino.domain.errors import BelinoError, MediaError
 from belino.domain.media import Blob, MediaKind, open_files
 from belino.domain.units import parse_pages, parse_times
@@ -58,14 +59,12 @@ def text_file(args: Namespace) -> int:
     """belino media text FILE [--pages 3-5]"""
     from belino.media.renditions import CannotRender
 
-    if _is_written(args.file):
+    if _is_recognised(args):
         return read_text(args)
     try:
         told = asyncio.run(_whole_text(args.file, args.pages))
     except CannotRender as error:
         raise BelinoError(error.why) from None  # the reason alone: the user has the file and needs no copy
-    if not any(page.text.strip() for page in told):
-        return read_text(args)  # a scan
     if args.json:
         show_json({"file": str(args.file), "about": told[0].about, "text": "".join(page.text for page in told)})
         return OK
@@ -74,12 +73,14 @@ def text_file(args: Namespace) -> int:
     return OK
 
 
-def _is_written(path: Path) -> bool:
-    """Whether only text recognition finds text in a file: a picture or a video."""
+def _is_recognised(args: Namespace) -> bool:
+    """Whether a file may need text recognition: a picture, a video, or a PDF, whose pages may be scans."""
     from belino.media.image.header import DRAWN_MIMES
-    from belino.media.price import has_text
+    from belino.media.price import PDF, has_text
 
-    mime = sniffed_file(path).mime
+    mime = sniffed_file(args.file).mime
+    if mime == PDF:
+        return load(Home.at(args.home), None).tools.media.document.enabled
     return not has_text(mime) and (mime in DRAWN_MIMES or mime.startswith("video/"))
 
 
@@ -90,7 +91,8 @@ def price_file(args: Namespace) -> int:
     path: Path = args.file
     facts = asyncio.run(_known(path))
     made = prices(facts)
-    costs = {**asyncio.run(reading_prices(args, facts)), **made}
+    read = asyncio.run(reading_prices(args, facts))
+    costs = {**made, **{form: cost for form, cost in read.items() if form not in made or facts.scans}}
     if args.json:
         about = {"mime": facts.mime, "size": facts.size, "width": facts.width, "height": facts.height}
         more = {"seconds": facts.seconds, "parts": facts.parts, "unit": facts.unit}

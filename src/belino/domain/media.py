@@ -171,6 +171,10 @@ class Unread(StrEnum):
     TOO_LARGE = "too large"
 
 
+OWN_READER = "belino"
+"""Named as the reader of text that a document contains itself."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """One page, sheet, slide or chapter: untrusted text."""
@@ -180,6 +184,10 @@ class Part:
     text: str
     title: str = ""
     """A sheet's name, a slide's title, a chapter's heading."""
+    scanned: bool = False
+    """Whether it is a picture of a page: its own text, if any, is not worth reading."""
+    read_by: str = ""
+    """The provider that recognised the text; empty for text that the document contains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,10 @@ class Skill(StrEnum):
     """A picture: the text written in it, in reading order."""
 
 
+NOT_UNDERSTOOD = "it hears speech that it does not understand"
+"""The reason of a provider for failing on speech of a language that it does not know."""
+
+
 class ReadingForm(StrEnum):
     """The form of a reading, as an agent asks for it."""
 
@@ -98,6 +102,8 @@ class ReadSegment:
     """The speaker's label, where the provider separates speakers."""
     box: tuple[float, float, float, float] | None = None
     """Left, top, right and bottom on the picture, from 0 to 1."""
+    hidden: bool = False
+    """Whether a person who looks at the picture does not see it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

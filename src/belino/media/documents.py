@@ -25,7 +25,7 @@ PAGE_SIDE_AT_MOST = 4_096
 
 _STRING = r'"(?:[^"\\\x00-\x1f]++|\\.)*+"'
 # Matched before parsing: hostile JSON could be a million small lists.
-_PART = re.compile(rf"\[\d{{1,9}}, {_STRING}, {_STRING}\]\n?")
+_PART = re.compile(rf"\[\d{{1,9}}, {_STRING}, {_STRING}, (?:true|false)\]\n?")
 _HEAD_BYTES = 64 * 1024
 _NOT_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
@@ -84,9 +84,9 @@ class Documents:
         return self._scratch / f"{kind}-{os.urandom(8).hex()}"
 
 
-def pages_without_text(text: DocumentText) -> tuple[int, ...]:
-    """Pages without text, most likely scans, which can be shown as pictures."""
-    return tuple(part.number for part in text.parts if text.unit is DocumentUnit.PAGE and not part.text)
+def scanned_pages(text: DocumentText) -> tuple[int, ...]:
+    """Pages whose text is in a picture, which can be shown, or read by text recognition."""
+    return tuple(part.number for part in text.parts if text.unit is DocumentUnit.PAGE and part.scanned)
 
 
 def _taken(output: Path, max_chars: int) -> DocumentText:
@@ -135,8 +135,8 @@ def _part(line: bytes) -> Part:
     try:
         written = line.decode()
         if _PART.fullmatch(written):
-            number, title, text = json.loads(written)
-            return Part(number=number, title=_text(title[:TITLE_CHARS]), text=_text(text))
+            number, title, text, scanned = json.loads(written)
+            return Part(number=number, title=_text(title[:TITLE_CHARS]), text=_text(text), scanned=scanned)
     except ValueError:
         pass
     raise _improper()

@@ -6,7 +6,7 @@ stable.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from belino.domain.graphemes import cut_before, is_boundary
 from belino.domain.media import DocumentText, DocumentUnit, Part
@@ -91,7 +91,7 @@ def page_of(text: DocumentText, place: TextPosition, *, room: int, price: Callab
         if part.number != expected or chars > room * CHARS_PER_TOKEN + place.offset:
             break
         words = clean(part.text)
-        parts.append(Part(number=part.number, text=words, title=part.title))
+        parts.append(replace(part, text=words))
         chars, expected = chars + len(words), expected + 1
     more = expected <= min(place.last, text.total)
     return fill(parts, text.unit, place, room=room, price=price, alone=text.total == 1, more=more)
@@ -99,10 +99,17 @@ def page_of(text: DocumentText, place: TextPosition, *, room: int, price: Callab
 
 def whole_price(text: DocumentText, price: Callable[[str], int]) -> int:
     """The cost of the parts as written, each under its heading."""
-    alone = text.total == 1
-    parts = [Part(number=part.number, text=clean(part.text), title=part.title) for part in text.parts]
-    stretches = _stretches(parts, text.unit, TextPosition(part=0, offset=0, last=text.total), alone)
-    return sum(price(stretch.heading) + price(stretch.text) for stretch in stretches)
+    return sum(price(stretch.heading) + price(stretch.text) for stretch in _all_stretches(text))
+
+
+def under_headings(text: DocumentText) -> str:
+    """All parts as written, each under its heading."""
+    return "\n".join(stretch.heading + stretch.text for stretch in _all_stretches(text))
+
+
+def _all_stretches(text: DocumentText) -> "list[_Stretch]":
+    parts = [replace(part, text=clean(part.text)) for part in text.parts]
+    return _stretches(parts, text.unit, TextPosition(part=0, offset=0, last=text.total), text.total == 1)
 
 
 def fill(
@@ -143,6 +150,7 @@ def _stretches(parts: Sequence[Part], unit: DocumentUnit, start: TextPosition, a
             continue
         begins = min(start.offset, len(part.text)) if part.number == start.part else 0
         title = f": {clean_name(part.title)}" if part.title and not begins else ""
+        title += f", recognised by {clean_name(part.read_by)}" if part.read_by and part.text else ""
         state = ", continued ---\n" if begins else " ---\n" if part.text else ", no text ---"
         heading = "" if alone else f"--- {unit} {part.number}{title}{state}"
         found.append(_Stretch(part.number, part.number, heading, part.text[begins:], begins))

@@ -94,7 +94,12 @@ class Facts:
     unseen: str = ""
     """Why no picture of it can be made, once that was tried."""
     scans: int = 0
-    """Pages without text: a request for the text shows them."""
+    """Pages that are pictures: a request for the text shows them, or has them recognised."""
+    recogniser: str = ""
+    """The key of the reader that comes first for scanned pages, when some were recognised."""
+    recognised: int = 0
+    """Scanned pages whose text is stored."""
+    recognised_tokens: int = 0
 
     @property
     def dimensions(self) -> tuple[int, int] | None:

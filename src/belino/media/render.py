@@ -17,7 +17,7 @@ from belino.domain.outcome import CacheSize
 from belino.domain.safe_text import one_line
 from belino.domain.tokens import estimate_tokens
 from belino.domain.units import NUMBER_MOST
-from belino.media.documents import pages_without_text
+from belino.media.documents import scanned_pages
 from belino.media.image.formats import PictureNote
 from belino.media.image.header import BLOCK_MIMES, image_size
 from belino.media.paging import whole_price
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-READER = "document.4"
+READER = "document.5"
 """The version of the document reader; it changes with its output."""
 PARTS_AT_ONCE = 200
 JSON = "application/json"
@@ -43,7 +43,7 @@ WAVE_POINTS = 40
 ANSWER_TOKENS = 70
 """Approximate cost of our words and the markers around a text."""
 
-_FACTS = "facts.4"
+_FACTS = "facts.5"
 _FACTS_KEPT = 4096
 _REASON_CHARS = 200
 _FINAL = frozenset({Unread.UNSUPPORTED, Unread.NOT_ALLOWED, Unread.TOO_LARGE})
@@ -307,7 +307,7 @@ class Renderer:
     async def _learn_text(self, sha256: str, read: DocumentText) -> None:
         if not read.parts or read.parts[0].number != 1:
             return  # only the beginning determines the price of the whole
-        scans = len(pages_without_text(read))
+        scans = len(scanned_pages(read))
         tokens = 0
         if any(part.text for part in read.parts):
             tokens = await asyncio.to_thread(whole_price, read, estimate_tokens)

@@ -11,6 +11,7 @@ from belino.domain.media import Blob, DocumentText, DocumentUnit, OpenBlob, Unre
 from belino.domain.safe_text import one_line
 from belino.domain.tokens import estimate_image_tokens, estimate_tokens
 from belino.domain.units import NUMBER_MOST, clock_time, format_duration, format_size, span
+from belino.media.documents import scanned_pages
 from belino.media.image.header import DRAWN_MIMES
 from belino.media.paging import Page, TextPosition, page_of, parse_cursor
 from belino.media.price import (
@@ -46,8 +47,7 @@ _WORDS = 80
 _REF_TOKENS = 16
 _REASON_CHARS = 200
 _WIDEST_SCAN = (
-    " There is no text on pages 99999-99999: you see them. Nor on pages 99999-99999: as=image with pages=99999"
-    " shows it."
+    " You see pages 99999-99999, which are pictures. Not shown: pages 99999-99999; as=image with pages=99999 shows it."
 )
 EMPTY = "the file is empty"
 _COPY = "as=file gives the path of a copy"
@@ -146,12 +146,13 @@ async def as_text(renderer: Renderer, item: Item, wish: RenderOptions, dress: Dr
     def price(body: str) -> int:
         """The cost of the whole answer with this text, with the surrounding words at their longest."""
         widest = _about(item, text, f"You read {text.unit}s 99999-99999; it goes on with cursor=99999.9999999.99999")
-        widest += _WIDEST_SCAN if mime == PDF and not all(part.text for part in text.parts) else ""
+        widest += _WIDEST_SCAN if scanned_pages(text) else ""
         return estimate_tokens(f"{widest}\n{dress(notes + body)}")
 
     page = await asyncio.to_thread(page_of, text, place, room=room, price=price)
     rendered = _told(item, text, place, page, notes)
-    silent = [each.part for each in page.told if not each.end] if mime == PDF else []
+    scans = scanned_pages(text)
+    silent = [each.part for each in page.told if each.part in scans and not each.start]
     if not silent:
         return rendered
     return await _with_scans(renderer, item, wish, rendered, silent, room - price(page.text))
@@ -329,19 +330,19 @@ def _told(item: Item, text: DocumentText, place: TextPosition, page: Page, notes
 async def _with_scans(
     renderer: Renderer, item: Item, wish: RenderOptions, told: Rendered, silent: Sequence[int], room: int
 ) -> Rendered:
-    """Pages without text are shown as pictures, as far as there is room; the others are named."""
-    which = _named(DocumentUnit.PAGE, silent)
+    """Scanned pages are shown as pictures, as far as there is room; the others are named."""
+    which, are = _named(DocumentUnit.PAGE, silent), "is a picture" if len(silent) == 1 else "are pictures"
     if not wish.sees_images:
-        return replace(told, about=f"{told.about} There is no text on {which}: a scan, it seems; {_COPY}.")
+        return replace(told, about=f"{told.about} There {are} instead of text on {which}; {_COPY}.")
     try:
         drawn, numbers = await _pages(renderer, item, wish, silent, room)
     except MediaError as error:
-        return replace(told, about=f"{told.about} There is no text on {which}, and no picture: {reason_of(error)}.")
-    shown = (
-        f" There is no text on {_named(DocumentUnit.PAGE, numbers)}: you see {'it' if len(numbers) == 1 else 'them'}."
-    )
+        why = reason_of(error)
+        return replace(told, about=f"{told.about} There {are} instead of text on {which}, but none is shown: {why}.")
+    which = _named(DocumentUnit.PAGE, numbers)
+    shown = f" You see {which}, which {'is a picture' if len(numbers) == 1 else 'are pictures'}."
     left = [number for number in silent if number not in numbers]
-    more = f" Nor on {_named(DocumentUnit.PAGE, left)}: as=image with pages={left[0]} shows it." if left else ""
+    more = f" Not shown: {_named(DocumentUnit.PAGE, left)}; as=image with pages={left[0]} shows it." if left else ""
     return replace(
         told,
         about=f"{told.about}{shown if numbers else ''}{more}",

@@ -92,7 +92,7 @@ class Parts:
         """Characters left."""
         return max(0, self.options.max_chars - self._chars)
 
-    def add(self, number: int, text: str, title: str = "") -> None:
+    def add(self, number: int, text: str, title: str = "", *, scanned: bool = False) -> None:
         """Add a part. One that does not fit with others is left for the next call; one that never fits is truncated."""
         text = text.strip("\n ")
         if len(text) > self.room:
@@ -102,7 +102,7 @@ class Parts:
             text = text[: self.room]
             self._lost = f"of {self.unit} {number} only the first {self.room} characters were read"
         self._chars += len(text)
-        self._parts.append(Part(number=number, text=text, title=one_line(title)[:TITLE_CHARS]))
+        self._parts.append(Part(number=number, text=text, title=one_line(title)[:TITLE_CHARS], scanned=scanned))
 
     def broke(self, error: CannotRead) -> None:
         """Record that reading failed here; what was read is kept."""

@@ -24,6 +24,14 @@ SCAN_NOTE = (
     "the text of scanned pages is what somebody's text recognition found in them; it may differ from the picture"
 )
 
+SCAN_COVERS = 0.5
+"""The share of a page that a scan of it covers at least."""
+STAMP_LETTERS, FEW_LETTERS = 100, 16
+"""A scan with fewer letters of its own has a stamp or a fax header; a drawn page with fewer, a page number."""
+SHAPES = 50
+"""So many filled shapes may be letters that are drawn."""
+GARBLED_SAMPLES = 200
+
 _DRAWN = frozenset({pdfium.WIDGET, pdfium.FREE_TEXT, pdfium.STAMP})
 _HYPHENS = dict.fromkeys((0x02, 0xFFFE), "")
 """PDFium's characters for a hyphen at the end of a line, where it joins the word."""
@@ -38,6 +46,15 @@ class _PutOn:
     words: str
     name: str
     ticks: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PageText:
+    """The text of a page, and whether the page has pictures, or is one."""
+
+    text: str = ""
+    pictured: bool = False
+    scanned: bool = False
 
 
 def prepare() -> None:
@@ -57,12 +74,12 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
             if not parts.wants(number):
                 break
             with _page(document, number) as (page, put_on):
-                text, pictures = _text(page, parts) if page else ("", False)
+                found = _text(page, parts) if page else _PageText()
                 if not page:
                     parts.note(f"page {number} is broken")
-            text = "\n\n".join(filter(None, [text, *_remarks(put_on, text)]))
-            pictured = pictured or (pictures and not text)
-            parts.add(number, text, titles.get(number, ""))
+            text = "\n\n".join(filter(None, [found.text, *_remarks(put_on, found.text)]))
+            pictured = pictured or (found.pictured and not text)
+            parts.add(number, text, titles.get(number, ""), scanned=found.scanned)
         return parts.document(total, without_text=Unread.RENDERED if pictured else Unread.NO_TEXT)
 
 
@@ -118,21 +135,37 @@ def _page(document: int, number: int) -> Iterator[tuple[int | None, list[_PutOn]
             library.FPDF_ClosePage(page)
 
 
-def _text(page: int, parts: Parts) -> tuple[str, bool]:
-    """The text of a page, and whether it contains pictures."""
+def _text(page: int, parts: Parts) -> _PageText:
     library = pdfium.load()
     scene = scene_of(page)
     layer = library.FPDFText_LoadPage(page)
     if not layer:
-        return "", scene.pictured
+        return _PageText(pictured=scene.pictured, scanned=_is_scan(scene, 0))
     count = library.FPDFText_CountChars(layer)
-    text = _marked(layer, count, scene) if scene.unseen else _plain(layer, count)
+    text, seen = _marked(layer, count, scene) if scene.unseen else (_plain(layer, count),) * 2
+    letters = 0 if _is_garbled(layer, count) else sum(letter.isalnum() for letter in seen)
     library.FPDFText_ClosePage(layer)
     if scene.unseen and text:
         parts.note(HIDDEN_NOTE)
     if scene.recognised and text:
         parts.note(SCAN_NOTE)
-    return _tidy(text), scene.pictured
+    return _PageText(text=_tidy(text), pictured=scene.pictured, scanned=_is_scan(scene, letters))
+
+
+def _is_scan(scene: Scene, letters: int) -> bool:
+    """Whether what there is to read on a page is in its picture: it has no more text than a stamp or a page number."""
+    if scene.covered >= SCAN_COVERS:
+        return letters < (FEW_LETTERS if scene.recognised else STAMP_LETTERS)
+    if scene.shapes >= SHAPES:
+        return letters < FEW_LETTERS
+    return not letters and (scene.pictured or scene.shapes > 0 or bool(scene.seen))
+
+
+def _is_garbled(layer: int, count: int) -> bool:
+    """Whether most characters are mere numbers of shapes in a font, which nobody can read."""
+    places = range(0, count, max(1, count // GARBLED_SAMPLES))
+    wrong = sum(bool(pdfium.load().FPDFText_HasUnicodeMapError(layer, at)) for at in places)
+    return wrong * 2 > len(places)
 
 
 def _plain(layer: int, count: int) -> str:
@@ -143,14 +176,15 @@ def _plain(layer: int, count: int) -> str:
     return bytes(buffer).decode("utf-16-le", "replace").rstrip("\0")
 
 
-def _marked(layer: int, count: int, scene: Scene) -> str:
-    """Character by character, because hidden ones may be between others."""
+def _marked(layer: int, count: int, scene: Scene) -> tuple[str, str]:
+    """The text with what is hidden marked, and without it; character by character, as hidden ones may be anywhere."""
     library = pdfium.load()
-    text = ""
+    text = seen = ""
     for hides, group in groupby(_judged(layer, count, scene), key=itemgetter(0)):
         words = "".join(chr(library.FPDFText_GetUnicode(layer, at)) for _, at in group)
         text += f"{hidden(words.translate(_HYPHENS))}\n" if hides and words.strip() else words
-    return text
+        seen += "" if hides else words
+    return text, seen
 
 
 def _judged(layer: int, count: int, scene: Scene) -> Iterator[tuple[bool, int]]:

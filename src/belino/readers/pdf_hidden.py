@@ -30,6 +30,10 @@ class Scene:
     unseen: set[int] = field(default_factory=set)
     """Hidden text objects, by address."""
     pictured: bool = False
+    covered: float = 0.0
+    """The share of the page that pictures cover."""
+    shapes: int = 0
+    """Filled shapes: letters may be drawn as such."""
     recognised: bool = False
     """All text is invisible over pictures: the page was scanned, and its text recognised."""
     looks: int = LOOKS_AT_MOST
@@ -81,13 +85,18 @@ def _look(scene: Scene, things: Iterator[int], layer: _Layer, *, depth: int) -> 
             inside = range(library.FPDFFormObj_CountObjects(thing))
             bounds = _bounds(thing)
             covered = layer.covered or _ground(scene, layer, bounds)[0] != _PAPER
+            before, scene.pictured = scene.pictured, False
             _look(scene, _inside(thing, inside), _Layer(None, covered=covered), depth=depth + 1)
+            scene.covered += _share(bounds, layer.edges) if scene.pictured else 0.0
+            scene.pictured = scene.pictured or before
             layer.painted.append((bounds, None))
         elif kind == pdfium.PATH:
             _paint(scene, thing, layer)
         else:
+            bounds = _bounds(thing)
             scene.pictured = scene.pictured or kind == pdfium.IMAGE
-            layer.painted.append((_bounds(thing), None))
+            scene.covered += _share(bounds, layer.edges) if kind == pdfium.IMAGE else 0.0
+            layer.painted.append((bounds, None))
     scene.seen |= layer.texts
 
 
@@ -96,6 +105,7 @@ def _paint(scene: Scene, path: int, layer: _Layer) -> None:
     colour = _filled(path)
     if colour is None:
         return
+    scene.shapes += 1
     bounds = _bounds(path)
     # Most filled paths are lines or dots, which cover nothing.
     box = min(bounds[2] - bounds[0], bounds[3] - bounds[1]) >= TINY_POINTS and _is_box(path)
@@ -235,6 +245,15 @@ def _covers(outer: _Bounds, inner: _Bounds) -> bool:
         outer[0] <= inner[0] + HAIR and outer[1] <= inner[1] + HAIR
         and outer[2] >= inner[2] - HAIR and outer[3] >= inner[3] - HAIR
     )  # fmt: skip
+
+
+def _share(bounds: _Bounds, edges: _Bounds | None) -> float:
+    """The share of the page that something covers; 0 if its place on the page is not known."""
+    if edges is None or edges[2] <= edges[0] or edges[3] <= edges[1]:
+        return 0.0
+    across = min(bounds[2], edges[2]) - max(bounds[0], edges[0])
+    up = min(bounds[3], edges[3]) - max(bounds[1], edges[1])
+    return max(0.0, across) * max(0.0, up) / ((edges[2] - edges[0]) * (edges[3] - edges[1]))
 
 
 def _beside(bounds: _Bounds, edges: _Bounds) -> bool:

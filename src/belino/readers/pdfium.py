@@ -72,6 +72,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "FPDFText_GetText": (c_int, (_P, c_int, c_int, ctypes.POINTER(c_ushort))),
     "FPDFText_GetUnicode": (c_uint, (_P, c_int)),
     "FPDFText_GetTextObject": (_P, (_P, c_int)),
+    "FPDFText_HasUnicodeMapError": (c_int, (_P, c_int)),
     "FPDFTextObj_GetTextRenderMode": (c_int, (_P,)),
     "FPDFTextObj_GetFontSize": (c_int, (_P, _FLOATS)),
     "FPDFPageObj_GetMatrix": (c_int, (_P, ctypes.POINTER(Transform))),

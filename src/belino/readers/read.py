@@ -149,6 +149,6 @@ def write_document(writer: BinaryIO, text: DocumentText) -> None:
         "reason": text.reason[:NOTE_CHARS],
         "notes": list(text.notes),
     }
-    lines = [head, *([part.number, part.title, part.text] for part in text.parts)]
+    lines = [head, *([part.number, part.title, part.text, part.scanned] for part in text.parts)]
     for line in lines:
         writer.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace") + b"\n")

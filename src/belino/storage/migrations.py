@@ -325,6 +325,11 @@ M021_SENDER_LANGUAGES = """
 ALTER TABLE messages ADD COLUMN language TEXT;
 """
 
+# Pages of a document that are pictures, so that each is read by the method that fits it.
+M022_SCANNED_PAGES = """
+ALTER TABLE reading_parts ADD COLUMN scanned INTEGER NOT NULL DEFAULT 0;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -347,4 +352,5 @@ STEPS = (
     M019_READING_ATTEMPTS,
     M020_SPEECHES,
     M021_SENDER_LANGUAGES,
+    M022_SCANNED_PAGES,
 )

@@ -116,11 +116,15 @@ def find_reading(tx: Tx, sha256: str, reader: str, parts: tuple[int, int]) -> Do
     return DocumentText(
         unit=DocumentUnit(row["unit"]),
         total=row["total"],
-        parts=tuple(Part(number=part["number"], text=part["text"], title=part["title"]) for part in read),
+        parts=tuple(_part(part) for part in read),
         unread=None if row["unread"] is None else Unread(row["unread"]),
         reason=row["reason"],
         notes=tuple(orjson.loads(row["notes"])),
     )
+
+
+def _part(row: TableRow) -> Part:
+    return Part(number=row["number"], text=row["text"], title=row["title"], scanned=bool(row["scanned"]))
 
 
 def keep_reading(tx: Tx, sha256: str, reader: str, text: DocumentText) -> bool:
@@ -143,9 +147,10 @@ def keep_reading(tx: Tx, sha256: str, reader: str, text: DocumentText) -> bool:
         (sha256, reader, text.unit, text.total, text.unread, text.reason, orjson.dumps(notes)),
     ).fetchone()[0]
     tx.many(
-        "INSERT INTO reading_parts (reading, number, title, text) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (reading, number) DO UPDATE SET title = excluded.title, text = excluded.text",
-        [(number, part.number, part.title, part.text) for part in text.parts],
+        "INSERT INTO reading_parts (reading, number, title, text, scanned) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (reading, number) DO UPDATE SET title = excluded.title, text = excluded.text, "
+        "scanned = excluded.scanned",
+        [(number, part.number, part.title, part.text, int(part.scanned)) for part in text.parts],
     )
     # Pages without text do not make a document unread if others have some.
     tx.execute(

@@ -13,10 +13,10 @@ from belino.domain.safe_text import clean_mime, clean_name, one_line
 from belino.domain.stored import RefRecord
 from belino.domain.turn import ToolSpec
 from belino.domain.units import NoRange, format_size, parse_pages, parse_times
-from belino.media.price import Price, facts_of, prices
+from belino.media.price import Price, facts_of
 from belino.media.renditions import LEAST_TOKENS, MADE, MOST_TOKENS, RenderOptions
 from belino.tools.arguments import Arguments
-from belino.tools.readings import reading_prices
+from belino.tools.readings import all_prices
 from belino.tools.renditions import FORMS, Ask, fetch_one
 from belino.tools.tool_context import ToolContext
 
@@ -159,21 +159,17 @@ class _Listed:
 
 
 async def _listed(context: ToolContext, records: Sequence[RefRecord]) -> list[_Listed]:
-    renderer, side = context.renderer, context.image_block_side
+    renderer = context.renderer
     read = await renderer.read_before([record.ref.sha256 for record in records if record.ref.sha256])
     ids = [record.ref.id for record in records]
     before = await renderer.likenesses.notes(context.channel, ids) if renderer.likenesses else {}
     listed = []
     for record in records:
         facts = await renderer.known(facts_of(record), record.ref.sha256)
-        made = prices(facts, side=side, sees_images=context.sees_images)
         listed.append(
             _Listed(
                 record=record,
-                prices={
-                    **made,
-                    **{form: cost for form, cost in reading_prices(context, facts).items() if form not in made},
-                },
+                prices=all_prices(context, facts),
                 is_read=record.ref.sha256 in read,
                 likeness=before.get(record.ref.id, ""),
             )

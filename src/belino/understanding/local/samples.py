@@ -5,6 +5,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from belino.domain.errors import ProviderError
+from belino.understanding.local.pixmap import HEADER_BYTES, header_of
 
 if TYPE_CHECKING:
     from numpy import float32, uint8
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 RATE = 16_000
 """Samples a second."""
 WAV_HEADER = 44
-_HEADER_BYTES = 64
 
 
 def prepare() -> None:
@@ -44,22 +44,10 @@ def pixels_of(source: int) -> "NDArray[uint8]":
     """The pixels of a portable pixmap: rows, columns, and red, green and blue."""
     import numpy as np
 
-    width, height, start = _pixmap(os.pread(source, _HEADER_BYTES, 0))
+    width, height, start = header_of(os.pread(source, HEADER_BYTES, 0))
     with os.fdopen(os.dup(source), "rb") as file:
         file.seek(start)
         whole = file.read(width * height * 3)
     if len(whole) < width * height * 3:
         raise ProviderError("the material is a pixmap that ends too early")
     return np.frombuffer(whole, np.uint8).reshape(height, width, 3)
-
-
-def _pixmap(head: bytes) -> tuple[int, int, int]:
-    """Width, height, and where the pixels begin."""
-    fields = head.split(maxsplit=4)
-    if len(fields) < 4 or fields[0] != b"P6" or fields[3] != b"255" or not (fields[1] + fields[2]).isdigit():
-        raise ProviderError("the material is no portable pixmap of 24 bits")
-    # One white space ends the header; whatever follows is a pixel.
-    start = 0
-    for field in fields[:4]:
-        start = head.index(field, start) + len(field)
-    return int(fields[1]), int(fields[2]), start + 1

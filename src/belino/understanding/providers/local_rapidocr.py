@@ -3,30 +3,33 @@
 The models come with the package: PP-OCR, Apache-2.0, https://github.com/RapidAI/RapidOCR.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import ProviderError
 from belino.domain.ports import ProviderContext
 from belino.domain.reading import Material, Read, ReadingOptions, Skill
 from belino.understanding.local import samples
-from belino.understanding.local.answers import written
+from belino.understanding.local.answers import found_page, page_answer, written
+from belino.understanding.local.orientation import CERTAIN, certainty, falls, upright
 from belino.understanding.local.packages import missing_packages, package_folder
-from belino.understanding.local.reading_order import PlacedLine, as_answer, in_reading_order
+from belino.understanding.local.pixmap import Pixmap
+from belino.understanding.local.reading_order import FoundPage, PlacedLine
+from belino.understanding.local.tiles import PIXELS, tiles_of
 
 if TYPE_CHECKING:
-    from numpy import uint8
+    from numpy import float32, uint8
     from numpy.typing import NDArray
     from rapidocr import RapidOCR
 
 EXTRA = "ocr"
 MODEL = "PP-OCRv6 small"
-MODEL_FILES = ("PP-OCRv6_det_small.onnx", "PP-OCRv6_rec_small.onnx", "ch_ppocr_mobile_v2.0_cls_mobile.onnx")
-DOUBTFUL = 0.8
-"""A mean confidence below which the text may stand upside down."""
-LONGEST_SIDE = 2_000
-"""Pixels; a larger picture is made smaller first."""
+MODEL_FILES = ("PP-OCRv6_det_small.onnx", "PP-OCRv6_rec_small.onnx")
+BATCH = 2
+LEAST_CONFIDENCE = 0.5
+"""A line of lower confidence is a pattern that is no text, or of a script that it does not know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +71,27 @@ class Provider:
         if absent := missing(self._config):
             raise ProviderError(absent)
         (picture,) = material
-        answer = await self._context.worker.run(
-            f"{__name__}:read_text",
-            [picture],
-            {},
-            seconds=options.timeout,
-            memory=self._config.memory_mb * 1024 * 1024,
-        )
-        return written(answer, model=MODEL)
+
+        async def page(quarters: int) -> FoundPage:
+            answer = await self._context.worker.run(
+                f"{__name__}:read_text",
+                [picture],
+                {"quarters": quarters},
+                seconds=options.timeout,
+                memory=self._config.memory_mb * 1024 * 1024,
+            )
+            return found_page(answer)
+
+        first = await page(0)
+        best = await upright(first, _other_turns(first.lines), page)
+        return await asyncio.to_thread(written, best, model=MODEL, least=LEAST_CONFIDENCE)
+
+
+def _other_turns(lines: Sequence[PlacedLine]) -> tuple[int, ...]:
+    """By how many quarters to the left a page is to be turned, and read again."""
+    if falls(lines):
+        return (1, 3)
+    return (2,) if lines and certainty(lines) < CERTAIN else ()
 
 
 # The rest runs in the worker.
@@ -100,7 +116,11 @@ def load(options: Mapping[str, Any]) -> None:
     _engine = RapidOCR(
         params={
             "Global.log_level": "critical",
-            "Global.max_side_len": LONGEST_SIDE,
+            # Pictures come in tiles of the right size, and doubtful lines tell how certain the rest is.
+            "Global.max_side_len": PIXELS,
+            "Global.text_score": 0.0,
+            # Lines of very different length in one batch take the memory of the longest.
+            "Rec.rec_batch_num": BATCH,
             # More threads wait for each other with their CPU busy: twice the CPU for little less time.
             "EngineConfig.onnxruntime.intra_op_num_threads": 1,
             "EngineConfig.onnxruntime.inter_op_num_threads": 1,
@@ -109,36 +129,42 @@ def load(options: Mapping[str, Any]) -> None:
     # The library loads each model when it first needs it, which would be behind the walls.
     blank = np.full((48, 96, 3), 255, np.uint8)
     _engine(blank, use_det=True, use_cls=False, use_rec=False)
-    _engine(blank, use_det=False, use_cls=True, use_rec=True)
+    _engine(blank, use_det=False, use_cls=False, use_rec=True)
 
 
 def read_text(source: int, options: Mapping[str, Any]) -> dict[str, object]:
-    """The lines of a pixmap, in reading order, with their places."""
-    pixels = samples.pixels_of(source)
+    """The lines of a pixmap that is turned to the left by so many quarters, with their places."""
+    import numpy as np
+
+    pixels = np.ascontiguousarray(np.rot90(samples.pixels_of(source), options["quarters"]))
     height, width, _ = pixels.shape
-    # The library expects blue first. Its classifier of turned lines also turns some that are upright.
-    lines = _lines(pixels[:, :, ::-1], may_be_turned=False)
-    if lines and _confidence(lines) < DOUBTFUL:
-        lines = max(lines, _lines(pixels[:, :, ::-1], may_be_turned=True), key=_confidence)
-    return as_answer(in_reading_order(lines), width, height)
+    plain = Pixmap(data=pixels.data.cast("B"), width=width, height=height)
+    lines = tuple(replace(line, hidden=not plain.shows(line)) for line in _lines(pixels))
+    return page_answer(FoundPage(lines=lines, width=width, height=height))
 
 
-def _lines(pixels: "NDArray[uint8]", *, may_be_turned: bool) -> list[PlacedLine]:
-    found = None if _engine is None else _engine(pixels, use_det=True, use_cls=may_be_turned, use_rec=True)
-    if found is None or found.boxes is None or not found.txts:
-        return []
-    return [
-        PlacedLine(
-            text=text,
-            left=float(box[:, 0].min()),
-            top=float(box[:, 1].min()),
-            right=float(box[:, 0].max()),
-            bottom=float(box[:, 1].max()),
-            confidence=float(score),
-        )
-        for box, text, score in zip(found.boxes, found.txts, found.scores, strict=True)
-    ]
+def _lines(pixels: "NDArray[uint8]") -> list[PlacedLine]:
+    lines: list[PlacedLine] = []
+    for tile in tiles_of(pixels):
+        # The library expects blue first. Its classifier of turned lines also turns some that are upright.
+        found = None if _engine is None else _engine(tile.pixels[:, :, ::-1], use_det=True, use_cls=False, use_rec=True)
+        if found is not None and found.boxes is not None and found.txts:
+            lines += [
+                _placed(box / tile.scale, tile.above, text, float(score))
+                for box, text, score in zip(found.boxes, found.txts, found.scores, strict=True)
+            ]
+    return lines
 
 
-def _confidence(lines: Sequence[PlacedLine]) -> float:
-    return sum(line.confidence for line in lines) / max(1, len(lines))
+def _placed(box: "NDArray[float32]", above: int, text: str, confidence: float) -> PlacedLine:
+    """A line by the corners of its box, which begin at the upper left and go to the right."""
+    (left, upper), (right, other) = box[0], box[1]
+    return PlacedLine(
+        text=text,
+        left=float(box[:, 0].min()),
+        top=float(box[:, 1].min()) + above,
+        right=float(box[:, 0].max()),
+        bottom=float(box[:, 1].max()) + above,
+        confidence=confidence,
+        slant=max(-1.0, min(1.0, float((other - upper) / max(1.0, right - left)))),
+    )

@@ -3,22 +3,27 @@
 Its output is the table of `tesseract … tsv`: https://tesseract-ocr.github.io/tessdoc/Command-Line-Usage.html
 """
 
+import asyncio
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from belino.domain.errors import ProviderError
 from belino.domain.ports import ProviderContext
 from belino.domain.reading import Material, Read, ReadingOptions, Skill
 from belino.understanding.local.answers import written
-from belino.understanding.local.reading_order import CELL_GAP, PlacedLine, as_answer, in_reading_order, joined
+from belino.understanding.local.orientation import certainty, falls, upright
+from belino.understanding.local.pixmap import Pixmap
+from belino.understanding.local.reading_order import CELL_GAP, FoundPage, PlacedLine, joined
 
 ENGLISH = "eng"
 TRAINED = ".traineddata"
 LEAST_CONFIDENCE = 0.3
 """A line of lower confidence is a pattern that is no text."""
+DOUBTFUL = 0.6
+"""The mean confidence below which a page may lie on its side, or upside down."""
 LIBRARIES = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/opt", "/nix/store", "/etc/ld.so.cache")
 """Where programs have their libraries: all that it may read, besides itself and its models."""
 DATA_BESIDE = ("share/tessdata", "share/tesseract-ocr/5/tessdata", "share/tesseract-ocr/4.00/tessdata")
@@ -80,10 +85,32 @@ class Provider:
         if absent := missing(self._config):
             raise ProviderError(absent)
         (picture,) = material
+
+        async def page(quarters: int) -> FoundPage:
+            return await self._page(picture, options, quarters)
+
+        first = await page(0)
+        doubtful = first.lines and (certainty(first.lines) < DOUBTFUL or falls(first.lines))
+        best = await upright(first, (1, 3, 2) if doubtful else (), page)
+        return await asyncio.to_thread(written, best, model=self.model(skill), least=LEAST_CONFIDENCE)
+
+    async def _page(self, picture: Material, options: ReadingOptions, quarters: int) -> FoundPage:
+        """The lines of a picture that is turned to the left by so many quarters."""
+        pixels = await asyncio.to_thread(lambda: Pixmap.of(picture.path).turned(quarters))
+        path = self._context.scratch / f"turned-{os.urandom(8).hex()}"
+        try:
+            if quarters:
+                await asyncio.to_thread(pixels.write, path)
+            table = await self._table(replace(picture, path=path) if quarters else picture, options)
+        finally:
+            path.unlink(missing_ok=True)
+        return await asyncio.to_thread(_found, table, pixels)
+
+    async def _table(self, picture: Material, options: ReadingOptions) -> str:
         program, data = _program(self._config), _data(self._config)
         assert program is not None
         assert data is not None
-        table = await self._context.worker.run_program(
+        return await self._context.worker.run_program(
             [str(program), "stdin", "stdout", "-l", self._models(options.language), "tsv"],
             picture,
             readable=[program, data, *(Path(folder) for folder in LIBRARIES)],
@@ -92,7 +119,6 @@ class Provider:
             seconds=options.timeout,
             memory=self._config.memory_mb * 1024 * 1024,
         )
-        return written(_answer(table), model=self.model(skill))
 
     def _models(self, language: str | None) -> str:
         if self._config.model:
@@ -125,17 +151,16 @@ def _trained(config: Config) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name not in ("osd", "equ")))
 
 
-def _answer(table: str) -> dict[str, object]:
-    """The rows of the table as lines with places."""
+def _found(table: str, pixels: Pixmap) -> FoundPage:
+    """The rows of the table as lines with places; those that nobody sees are marked."""
     rows = [row.split("\t") for row in table.splitlines()[1:]]
     if any(len(row) != COLUMNS for row in rows):
         raise ProviderError("tesseract gave no proper table")
     try:
-        width, height = next(((int(row[8]), int(row[9])) for row in rows if row[0] == "1"), (1, 1))
-        lines = [line for line in _lines(rows) if line.confidence >= LEAST_CONFIDENCE]
-        return as_answer(in_reading_order(lines), max(1, width), max(1, height))
+        lines = tuple(replace(line, hidden=not pixels.shows(line)) for line in _lines(rows))
     except ValueError as error:
         raise ProviderError("tesseract gave no proper table") from error
+    return FoundPage(lines=lines, width=pixels.width, height=pixels.height)
 
 
 def _lines(rows: Iterable[Sequence[str]]) -> Iterator[PlacedLine]:

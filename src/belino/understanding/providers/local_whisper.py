@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import ProviderError
 from belino.domain.ports import ProviderContext
-from belino.domain.reading import Material, Read, ReadingOptions, Skill
+from belino.domain.reading import NOT_UNDERSTOOD, Material, Read, ReadingOptions, Skill
 from belino.understanding.local import samples, voice_activity
 from belino.understanding.local.answers import spoken
 from belino.understanding.local.packages import missing_packages, package_folder
@@ -142,7 +142,7 @@ def transcribe(source: int, options: Mapping[str, Any]) -> dict[str, object]:
     every = list(found)
     kept = [one for one in every if not _is_no_speech(one) and one.compression_ratio <= REPETITIVE]
     if not kept and not all(_is_no_speech(one) for one in every):
-        raise ProviderError("it hears speech that it does not understand")
+        raise ProviderError(NOT_UNDERSTOOD)
     return {
         "segments": [{"text": one.text, "start": max(0.0, one.start), "end": max(one.start, one.end)} for one in kept],
         "language": about.language,
