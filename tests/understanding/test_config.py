@@ -47,9 +47,9 @@ def test_the_documented_list_of_models_is_read_as_it_stands() -> None:
 
 
 def test_a_provider_may_have_a_command_of_its_own() -> None:
-    tools = read('[[tools.media.image.models]]\nprovider = "local_tesseract"\ncommand = "/opt/tesseract"')
+    tools = read('[[tools.media.image.models]]\nprovider = "local_tesseract"\ncommand = "tesseract-5"')
     (entry,) = tools.image.models
-    assert (entry.type, entry.provider, entry.options.command) == ("provider", "local_tesseract", "/opt/tesseract")
+    assert (entry.type, entry.provider, entry.options.command) == ("provider", "local_tesseract", "tesseract-5")
 
 
 def test_toml_and_camel_case_json_mean_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
