@@ -56,10 +56,10 @@ def test_a_video_is_priced_with_its_length_and_a_person_reads_it(belino: Belino,
     done = belino("media", "price", str(tmp_path / "a.mp4"))
     assert done.returncode == 0 and done.stdout.startswith("a.mp4: video/mp4, 160×90, 4s, ")
     assert [row.split()[:2] for row in done.stdout.splitlines()[2:]] == [
-        ["text", "~770"],
         ["frames", "114"],
         ["sheet", "~1600"],
         ["file", "0"],
+        ["text", "~770"],
     ]
 
 

@@ -31,6 +31,7 @@ class Listener(Understanding):
         conversation: ConversationKey,
         language: str | None = None,
         recent_texts: tuple[str, ...] = (),
+        max_chars: int | None = None,
         note: Note | None = None,
     ) -> ItemReading:
         self.senders.append(SenderLanguage(reported=language, recent_texts=recent_texts))

@@ -100,6 +100,8 @@ class Facts:
     recognised: int = 0
     """Scanned pages whose text is stored."""
     recognised_tokens: int = 0
+    blank: int = 0
+    """Recognised pages without text: an agent that sees pictures is shown them."""
 
     @property
     def dimensions(self) -> tuple[int, int] | None:
@@ -237,11 +239,16 @@ def side_within(tokens: int, dimensions: tuple[int, int] | None, most: int) -> i
     return low
 
 
+def with_pages(tokens: int, pages: int, side: int) -> int:
+    """The cost of a text with so many pages as pictures beside it, as far as there is room for them."""
+    page = picture_tokens(None, side)
+    fit = max(0, TEXT_TOKENS - _WORDS - tokens) // page
+    return tokens + min(pages, PAGES_SHOWN, fit) * page
+
+
 def _text_tokens(facts: Facts, side: int) -> tuple[int, bool]:
     if facts.text_tokens is not None:
-        page = picture_tokens(None, side)
-        fit = max(0, TEXT_TOKENS - _WORDS - facts.text_tokens) // page
-        return facts.text_tokens + min(facts.scans, PAGES_SHOWN, fit) * page, not facts.scans
+        return with_pages(facts.text_tokens, facts.scans, side), not facts.scans
     if facts.subtitled:
         return round((facts.seconds or 0.0) * _TOKENS_A_SECOND) + _WORDS, False
     return -(-(facts.size or 0) // _bytes_per_token(clean_mime(facts.mime))), False

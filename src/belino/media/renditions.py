@@ -155,7 +155,7 @@ async def as_text(renderer: Renderer, item: Item, wish: RenderOptions, dress: Dr
     silent = [each.part for each in page.told if each.part in scans and not each.start]
     if not silent:
         return rendered
-    return await _with_scans(renderer, item, wish, rendered, silent, room - price(page.text))
+    return await with_scans(renderer, item, wish, rendered, silent, room - price(page.text))
 
 
 async def as_pages(renderer: Renderer, item: Item, wish: RenderOptions, *, thumb: bool = False) -> Rendered:
@@ -327,7 +327,7 @@ def _told(item: Item, text: DocumentText, place: TextPosition, page: Page, notes
     )
 
 
-async def _with_scans(
+async def with_scans(
     renderer: Renderer, item: Item, wish: RenderOptions, told: Rendered, silent: Sequence[int], room: int
 ) -> Rendered:
     """Scanned pages are shown as pictures, as far as there is room; the others are named."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from belino.context.readings import media_text
 from belino.domain.errors import MediaError, ProviderError, ToolError
@@ -15,8 +15,8 @@ from belino.domain.stored import RefRecord
 from belino.domain.tokens import estimate_tokens
 from belino.domain.units import NoRange, clock_time, format_size
 from belino.media.paging import TextPosition, page_of, parse_cursor
-from belino.media.price import PDF, TEXT_TOKENS, Facts, Price, prices
-from belino.media.renditions import Item, Rendered, RenderOptions, reason_of
+from belino.media.price import PDF, TEXT_TOKENS, Facts, Price, prices, with_pages
+from belino.media.renditions import Item, Rendered, RenderOptions, reason_of, with_scans
 from belino.tools.tool_context import ToolContext
 from belino.understanding.request import ItemReading, ReadingPrice
 
@@ -54,6 +54,10 @@ def all_prices(context: ToolContext, facts: Facts) -> Mapping[str, Price]:
     read = dict(reading_prices(context, facts))
     if clean_mime(facts.mime) != PDF or not facts.scans or not recognises(context, facts):
         read = {form: cost for form, cost in read.items() if form not in made}
+    elif context.sees_images and facts.blank:
+        text = read["text"]
+        tokens = with_pages(text.tokens, facts.blank, context.image_block_side)
+        read["text"] = replace(text, tokens=tokens, exact=False)
     return {**made, **read}
 
 
@@ -78,20 +82,25 @@ async def as_reading(
     room = max(1, (wish.max_tokens or TEXT_TOKENS) - _WORDS)
     read = await _read(context, record, item.blob, form, wish, room)
     await _note_attempts(context, record, read.attempts)
-    if not read.text.strip():
+    blank = _blank_pages(read) if item.blob.mime == PDF else []
+    if not read.text.strip() and not (blank and context.sees_images):
         raise ToolError(f"{record.ref.id}: {_why_empty(read)}")
     if read.document.unit is DocumentUnit.SECOND:
         told = _spoken(read, room)
-    elif len(read.document.parts) > 1 or wish.cursor is not None:
+    elif item.blob.mime == PDF:
         told = await _paged(read.document, wish, room)
     else:
         told = _cut(read, room)
-    return Rendered(
+    rendered = Rendered(
         about=f"{item.title}: {item.blob.mime}, {format_size(item.blob.size)}. {_about(read, told)}",
         what=f"{form} by {read.provider}",
         text=told.text,
         rest=told.rest,
     )
+    silent = [number for number in blank if number in told.pages]
+    if not silent or not context.sees_images:
+        return rendered
+    return await with_scans(context.renderer, item, wish, rendered, silent, room - estimate_tokens(told.text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +109,7 @@ class _Told:
 
     text: str
     covers: str = ""
+    pages: tuple[int, ...] = ()
     rest: str | None = None
     """The cursor of the next page."""
     more: str = ""
@@ -187,10 +197,11 @@ async def _paged(text: DocumentText, wish: RenderOptions, room: int) -> _Told:
     if wish.cursor is not None:
         place = parse_cursor(wish.cursor)
     page = await asyncio.to_thread(page_of, text, place, room=room, price=estimate_tokens)
-    numbers = [told.part for told in page.told]
+    numbers = tuple(told.part for told in page.told)
     covers = f"{text.unit}s {numbers[0]}-{numbers[-1]} of {text.total}" if numbers else ""
     rest = str(page.rest) if page.rest else None
-    return _Told(text=page.text, covers=covers, rest=rest, more=f"go on with cursor={rest}" if rest else "")
+    more = f"go on with cursor={rest}" if rest else ""
+    return _Told(text=page.text, covers=covers, pages=numbers, rest=rest, more=more)
 
 
 def _cut(read: ItemReading, room: int) -> _Told:
@@ -207,6 +218,11 @@ def _about(read: ItemReading, told: _Told) -> str:
     doubt = " It is uncertain: parts of it may be wrong." if read.uncertain else ""
     more = f"; {told.more}" if told.more else ""
     return f"Its {read.form}{covers}, {how}{more}.{doubt}"
+
+
+def _blank_pages(read: ItemReading) -> list[int]:
+    """Pages on which no text was found: drawings and photographs, for an agent that sees them."""
+    return [part.number for part in read.document.parts if not part.text.strip()]
 
 
 def _why_empty(read: ItemReading) -> str:

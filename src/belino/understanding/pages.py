@@ -186,6 +186,7 @@ async def _learn_pages(source: Source, choices: Sequence[EntryChoice]) -> None:
         recogniser=key_of_pages(choices[0]),
         recognised=len(tokens),
         recognised_tokens=sum(tokens.values()),
+        blank=sum(not count for count in tokens.values()),
     )
 
 
