@@ -90,7 +90,7 @@ def _ours() -> Read:
 
 def _joined(written: bytes) -> str:
     parts = [json.loads(line) for line in written.splitlines()[1:]]
-    return "\n\n".join(f"{title}\n{text}" for _, title, text in parts if text)
+    return "\n\n".join(f"{title}\n{text}" for _, title, text, _ in parts if text)
 
 
 def _markitdown() -> Read:
