@@ -129,7 +129,7 @@ def _spoken(folder: Path) -> list[Specimen]:
 
 
 def _quiet_rows(folder: Path) -> list[Row]:
-    """Words heard where nobody speaks; and what a reading adds to the memory of the process that asks for it."""
+    """Words heard without speech; and what a reading adds to the memory of the process that asks for it."""
     chance, specimens = Random(7), []  # noqa: S311 - noise, not a secret
     for loudness in QUIET:
         path = folder / f"quiet-{loudness}.wav"

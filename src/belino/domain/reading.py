@@ -53,7 +53,7 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """A file that a provider reads, decoded or encoded anew by the sandbox; it exists during the call only.
+    """A file that a provider reads, decoded or re-encoded by the sandbox; it exists during the call only.
 
     A local provider gets plain samples (`audio/wav`, 16 kHz, mono, 16 bits) or plain pixels
     (`image/x-portable-pixmap`). A remote one gets `audio/flac` (16 kHz, mono), `image/jpeg`, `image/png` or

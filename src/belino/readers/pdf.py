@@ -162,7 +162,7 @@ def _is_scan(scene: Scene, letters: int) -> bool:
 
 
 def _is_garbled(layer: int, count: int) -> bool:
-    """Whether most characters are mere numbers of shapes in a font, which nobody can read."""
+    """Whether most characters are mere numbers of shapes in a font, which are unreadable."""
     places = range(0, count, max(1, count // GARBLED_SAMPLES))
     wrong = sum(bool(pdfium.load().FPDFText_HasUnicodeMapError(layer, at)) for at in places)
     return wrong * 2 > len(places)

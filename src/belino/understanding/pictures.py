@@ -24,7 +24,7 @@ OpenMaterial = Callable[[], AbstractAsyncContextManager[Sequence[Material]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenText:
-    """What was read from pictures or pages, and by whom; nobody for a document's own text."""
+    """What was read from pictures or pages, and by whom; unset for a document's own text."""
 
     document: DocumentText
     choice: EntryChoice | None = None

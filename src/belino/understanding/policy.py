@@ -233,7 +233,7 @@ def is_tiny(capability: MediaCapability, size: int | None) -> bool:
 
 
 def tiny_reason(size: int) -> str:
-    """Why a tiny sound is sent to nobody."""
+    """Why a tiny sound is not sent to a provider."""
     return f"a sound of {size} bytes is too small to hold speech (under {TINY_AUDIO_BYTES})"
 
 
@@ -342,7 +342,7 @@ def _forms_at_turn(capability: MediaCapability, candidates: Sequence[Candidate])
         case MediaCapability.VIDEO:
             return (ReadingForm.DESCRIPTION, ReadingForm.TRANSCRIPT)
         case MediaCapability.IMAGE:
-            # Where nobody describes, the text in a picture is better than nothing.
+            # Without a description, the text in a picture is better than nothing.
             describes = any(Skill.DESCRIBE in each.skills and not each.unusable for each in candidates)
             return (ReadingForm.DESCRIPTION,) if describes else (ReadingForm.TEXT,)
 

@@ -113,7 +113,7 @@ class KeepsSpeech(Protocol):
 
 
 class Speaker:
-    """Speaks with the configured voice; whatever a service or program returns is decoded and encoded anew."""
+    """Speaks with the configured voice; whatever a service or program returns is decoded and re-encoded."""
 
     def __init__(
         self,

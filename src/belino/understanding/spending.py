@@ -93,5 +93,5 @@ class Spending:
         if self._limits == DailyReadingLimits() or self._store is None:
             return ""
         spent = await self._store.spent_on_readings(channel, self._clock.now() - DAY)
-        # Without a wait after this line: nobody else reserves in between.
+        # Without a wait after this line: no other reservation comes in between.
         return over_limit(self._limits, spent + self._reserved.get(channel, Spent()), cost)

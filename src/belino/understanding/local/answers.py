@@ -17,7 +17,7 @@ IMPROPER = "the local model gave no proper answer"
 
 
 def spoken(answer: Mapping[str, object], *, model: str) -> Read:
-    """A transcript: segments with their times; empty if nobody speaks."""
+    """A transcript: segments with their times; empty without speech."""
     segments = tuple(segment for raw in _list(answer, "segments") if (segment := _segment(raw)).text)
     language = answer.get("language")
     return Read(

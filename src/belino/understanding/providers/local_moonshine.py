@@ -92,7 +92,7 @@ def load(options: Mapping[str, Any]) -> None:
 
 
 def transcribe(source: int, options: Mapping[str, Any]) -> dict[str, object]:
-    """The words of a WAV file, with times; no segments if nobody speaks."""
+    """The words of a WAV file, with times; no segments without speech."""
     sound = samples.samples_of(source)
     if _model is None or not len(sound):
         return {"segments": []}

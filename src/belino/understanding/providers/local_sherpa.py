@@ -119,7 +119,7 @@ def load(options: Mapping[str, Any]) -> None:
 
 
 def transcribe(source: int, options: Mapping[str, Any]) -> dict[str, object]:
-    """The words of a WAV file, part of speech by part of speech; none if nobody speaks."""
+    """The words of a WAV file, part of speech by part of speech; none without speech."""
     sound = samples.samples_of(source)
     segments: list[dict[str, object]] = []
     if _model is None:

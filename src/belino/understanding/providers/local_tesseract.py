@@ -152,7 +152,7 @@ def _trained(config: Config) -> tuple[str, ...]:
 
 
 def _found(table: str, pixels: Pixmap) -> FoundPage:
-    """The rows of the table as lines with places; those that nobody sees are marked."""
+    """The rows of the table as lines with places; invisible ones are marked."""
     rows = [row.split("\t") for row in table.splitlines()[1:]]
     if any(len(row) != COLUMNS for row in rows):
         raise ProviderError("tesseract gave no proper table")

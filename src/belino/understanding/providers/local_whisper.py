@@ -124,7 +124,7 @@ def load(options: Mapping[str, Any]) -> None:
 
 
 def transcribe(source: int, options: Mapping[str, Any]) -> dict[str, object]:
-    """The words of a WAV file, with times; no segments if nobody speaks."""
+    """The words of a WAV file, with times; no segments without speech."""
     sound = samples.samples_of(source)
     parts = voice_activity.speech_parts(sound, longest=math.inf)
     if not parts or _model is None:
