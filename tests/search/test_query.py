@@ -4,23 +4,22 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from belino.domain.search import SearchQuery
-from belino.search.query import parse_query
+from belino.domain.search import SearchIntent
+from belino.search.query import parse_intent
 
 NOW = datetime(2023, 6, 15, 10, 30, tzinfo=UTC)
 DAY = datetime(2023, 6, 14, tzinfo=UTC)
 
 
-def test_a_query_is_a_value() -> None:
-    query = parse_query('"green door" yesterday', now=NOW, since=DAY, authors=["Ann"])
-    assert query == SearchQuery(
+def test_an_intent_is_a_value() -> None:
+    intent = parse_intent('"green door" yesterday', now=NOW)
+    assert intent == SearchIntent(
         text='"green door" yesterday',
         phrases=("green door",),
         spans=((DAY, DAY + timedelta(days=1)),),
-        since=DAY,
-        authors=("Ann",),
+        days=((DAY.date(), DAY.date() + timedelta(days=1)),),
     )
-    assert len({query, parse_query('"green door" yesterday', now=NOW, since=DAY, authors=("Ann",))}) == 1
+    assert len({intent, parse_intent('"green door" yesterday', now=NOW)}) == 1
 
 
 @pytest.mark.parametrize(
@@ -32,10 +31,10 @@ def test_a_query_is_a_value() -> None:
     ],
 )
 def test_phrases_are_what_is_quoted(text: str, phrases: tuple[str, ...]) -> None:
-    assert parse_query(text, now=NOW).phrases == phrases
+    assert parse_intent(text, now=NOW).phrases == phrases
 
 
 @pytest.mark.parametrize("text", ["the photo of the door", "welche Datei", "файл", "照片"])
 def test_a_query_about_media_says_so(text: str) -> None:
-    assert parse_query(text, now=NOW).of_media
-    assert not parse_query("the door", now=NOW).of_media
+    assert parse_intent(text, now=NOW).of_media
+    assert not parse_intent("the door", now=NOW).of_media

@@ -66,6 +66,35 @@ def test_a_longer_code_is_not_the_shorter_one() -> None:
     assert "e1234" not in tokenize("E12345").terms
 
 
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("user token", "parseUserToken throws"),
+        ("server factory", "HTTPServerFactory leaks"),
+        ("getUserById", "get the user by id"),
+        ("retry", "max_retry_count is five"),
+        ("9fceb02d", "in 9fceb02d0ae598e95dc970b74767f19372d61af8 it broke"),
+        ("sha256:4bf512", "the digest 4bf5122f344554c53bde2ebb8cd2b7e3d1600ad6"),
+        ("🚀", "we are live 🚀"),
+        ("👍", "he said 👍🏽"),
+        ("👧", "👨‍👩‍👧 are here"),
+        ("🇳🇴", "off to 🇳🇴 tomorrow"),
+        ("发票", "發票寄了"),
+        ("會議記錄", "会议记录在这里"),
+        ("מפתחות", "המפתחות אצלי"),
+        ("המפתחות", "שמתי את מפתחות הרכב"),
+        ("משרד", "ניפגש שבמשרד"),
+    ],
+)
+def test_a_part_a_prefix_a_picture_or_another_script_is_found(question: str, text: str) -> None:
+    assert found(question, text)
+
+
+def test_a_word_of_letters_is_no_hash_and_another_hash_is_another() -> None:
+    assert tokenize("facade decade").terms == ["facad", "decad"]
+    assert not found("9fceb02d", "9fcee1770ae598e95dc970b74767f19372d61af8")
+
+
 def test_a_mention_is_a_word_too() -> None:
     assert {"@bob", "bob"} <= set(tokenize("ping @bob please").terms)
 
@@ -84,6 +113,21 @@ def test_the_language_needs_two_words_that_speak_for_it() -> None:
     assert language_of(["die"]) == "english"
     assert language_of(["wo", "ist", "die", "tür"]) == "german"
     assert language_of(["no", "a", "me"]) == "english"
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("sunucu şifresi değişti", "turkish"),
+        ("zaświadczenie zostawiłam", "polish"),
+        ("fest på havnen", "danish"),
+        ("kokous päätettiin pitää tänään", "finnish"),
+        ("Łukasz is coming at nine", "english"),
+        ("naïve café talk", "english"),
+    ],
+)
+def test_letters_speak_for_a_language_too(text: str, language: str) -> None:
+    assert tokenize(text).language == language
 
 
 def test_width_and_case_do_not_matter() -> None:
@@ -110,7 +154,7 @@ def test_a_question_asks_each_word_in_the_languages_of_the_channel() -> None:
 
 def test_a_question_of_one_character_asks_for_it_and_a_longer_one_for_pairs() -> None:
     assert query_words("猫") == [QueryWord("猫", ("猫",))]
-    assert query_words("東京都") == [QueryWord("東京都", ("東京",)), QueryWord("東京都", ("京都",))]
+    assert query_words("東京都") == [QueryWord("東京都", ("东京",)), QueryWord("東京都", ("京都",))]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """The word index: caught up on use, stored in stretches, true to every change, and one channel's own."""
 
 import random
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 import pytest
 
@@ -13,8 +14,7 @@ from belino.domain.message import Author, ConversationKey, Deletion, Edit, Messa
 from belino.domain.outcome import Standing
 from belino.domain.reply import Parcel, ParcelKind, Receipt
 from belino.domain.stored import StoredMessage, Verdict
-from belino.search.segment import unpack
-from belino.storage import search_rows
+from belino.storage import search_rows, search_segments
 from belino.storage.search_hits import ChannelView
 from belino.storage.store import Store
 from belino.testing.clock import FakeClock
@@ -36,7 +36,7 @@ async def seqs_with(store: Store, term: str, channel: ConversationKey = MAIN) ->
     def look(view: ChannelView) -> list[int]:
         index = view.postings
         found = [base + place for base, places, _ in index.postings(index.number(term)) for place in places]
-        return sorted(index.seqs[place] for place in found)
+        return sorted(map(index.seq, found))
 
     return await store._index.use(channel, look)
 
@@ -59,6 +59,13 @@ async def talk(store: Store, say: Say, count: int, channel: ConversationKey = MA
 
 async def stretches(engine: Engine) -> list[tuple[int, int]]:
     return await engine.rows("SELECT first, last FROM search_segments ORDER BY channel, first")
+
+
+async def stored_index(engine: Engine) -> bytes:
+    """All that is stored of the index."""
+    heads = await engine.rows("SELECT head FROM search_segments")
+    blocks = await engine.rows("SELECT content FROM search_blocks")
+    return b"".join(content for (content,) in (*heads, *blocks))
 
 
 async def notes(engine: Engine) -> int:
@@ -127,8 +134,8 @@ async def test_what_is_stored_and_what_is_not_yet_are_one_index(
             )
             for number in {number for place in terms for number in place}
         }
-        columns = (index.seqs, index.sents, index.authors, index.flags, index.groups)
-        return [*(list(column) for column in (*columns, index.before, index.after)), terms, by_term]
+        rows = [index.rows[place]._replace(size=0, began=0) for place in places]  # what its segment knows of it
+        return [rows, terms, by_term]
 
     store = await engine.open()
     await talk(store, say, 700)
@@ -141,7 +148,7 @@ async def test_what_is_stored_and_what_is_not_yet_are_one_index(
     store = await engine.open()
     assert await store._index.use(MAIN, everything) == hot
     await store.close()
-    monkeypatch.setattr(search_rows, "VERSION", "made by a belino that reads words otherwise")
+    monkeypatch.setattr(search_segments, "VERSION", "made by a belino that reads words otherwise")
     store = await engine.open()
     assert await store._index.use(MAIN, everything) == hot
     await store.close()
@@ -154,7 +161,7 @@ async def test_a_new_version_of_the_words_makes_the_index_again(
     await talk(store, say, 600)
     await store.index_ahead()
     await store.close()
-    monkeypatch.setattr(search_rows, "VERSION", "newer")
+    monkeypatch.setattr(search_segments, "VERSION", "newer")
     store = await engine.open()
     await store._index.use(MAIN, size)
     await talk(store, say, 300, start=601)
@@ -220,18 +227,48 @@ async def test_what_was_deleted_leaves_the_stored_index_too(
     assert number is not None
     await store.take_in(deletion("7", clock), OBSERVE)
     await store.index_ahead()
-    contents = [content for (content,) in await engine.rows("SELECT content FROM search_segments")]
-    assert contents
-    for content in contents:
-        segment = unpack(content)
-        assert segment is not None
-        assert segment.local(number) < 0
+    content = await stored_index(engine)
+    assert content
+    assert number.to_bytes(8, sys.byteorder) not in content
+
+
+async def similar_to(store: Store, word: str) -> list[int] | None:
+    """The seqs of the messages with words that are spelled like one."""
+
+    def look(view: ChannelView) -> list[int]:
+        index = view.postings
+        similar = [found.term for found in index.similar(index.spelling(word))]
+        lists = [(base, places) for term in similar for base, places, _ in index.postings(term)]
+        return sorted(index.seq(base + place) for base, places in lists for place in places)
+
+    return await store._index.use(MAIN, look)
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["tail", "stored"])
+async def test_a_misspelt_word_leads_to_the_words_that_the_channel_has(
+    store: Store, engine: Engine, say: Say, clock: FakeClock, stored: bool
+) -> None:
+    await talk(store, say, 300)
+    await store.take_in(say("w", "the Warehouse is locked"), OBSERVE)
+    if stored:
+        await store.index_ahead()
+    assert await similar_to(store, "warehos") == [301]
+    await store.take_in(deletion("w", clock), OBSERVE)
+    assert await similar_to(store, "warehos") == []
+    await store.index_ahead()
+    await store.close()
+    again = await engine.open()
+    try:
+        assert await similar_to(again, "warehos") == []
+        assert await similar_to(again, "harbr") == [number for number in range(1, 301) if number % 10 == 7]
+    finally:
+        await again.close()
 
 
 async def test_no_word_can_be_read_in_the_stored_index(store: Store, engine: Engine, say: Say) -> None:
     await talk(store, say, 300)
     await store.index_ahead()
-    content = b"".join(content for (content,) in await engine.rows("SELECT content FROM search_segments"))
+    content = await stored_index(engine)
     assert content
     assert not any(word.encode() in content for word in WORDS)
 
@@ -252,16 +289,115 @@ async def test_aged_messages_leave_the_index(store: Store, engine: Engine, say: 
     assert await notes(engine) == 0
 
 
-async def test_many_changes_are_written_into_the_stretches_by_a_search(
+async def test_a_search_that_finds_many_changes_writes_them_into_the_segments(
     store: Store, engine: Engine, say: Say, clock: FakeClock
 ) -> None:
-    await talk(store, say, 300)
+    many = search_rows.LAZY * search_rows.STRETCH + 1
+    await talk(store, say, many)
     await store.index_ahead()
-    for number in range(1, search_rows.PATCHES + 2):
+    for number in range(1, many + 1):
         await store.take_in(edit(str(number), f"zeppelin z{number}z", clock), OBSERVE)
-    assert len(await seqs_with(store, "zeppelin") or ()) == search_rows.PATCHES + 1
+    assert len(await seqs_with(store, "zeppelin") or ()) == many
     assert await notes(engine) == 0
     assert await seqs_with(store, "z9z") == [9]
+
+
+async def test_a_search_loads_the_part_of_the_index_that_it_needs(engine: Engine, say: Say) -> None:
+    store = await engine.open()
+    await talk(store, say, 6_000)
+    await store.index_ahead()
+    await store.close()
+    store = await engine.open()
+    assert await seqs_with(store, "n4321x") == [4_321]
+    loaded = store.cache_sizes()["word_blocks"].bytes
+    await store.close()
+    assert 0 < loaded < len(await stored_index(engine)) / 10
+
+
+async def test_searches_of_channels_in_turn_load_nothing_twice(
+    store: Store, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_rows, "HOT_BYTES", 0)  # no channel but the one that is searched stays hot
+    for channel in (MAIN, OTHER):
+        await talk(store, say, 600, channel=channel)
+    await store.index_ahead()
+    for channel in (MAIN, OTHER):
+        await seqs_with(store, "n7x", channel)
+    loaded = len(store._index._blocks)
+    for channel in (MAIN, OTHER, MAIN):
+        assert await seqs_with(store, "n7x", channel) == [7]
+    assert len(store._index._blocks) == loaded
+
+
+async def test_a_search_writes_nothing_while_little_is_to_be_indexed(
+    store: Store, say: Say, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await talk(store, say, 2 * search_rows.STRETCH)
+    await store.index_ahead()
+    await talk(store, say, search_rows.STRETCH, start=2 * search_rows.STRETCH + 1)
+    await store.take_in(edit("7", "zeppelin", clock), OBSERVE)
+    writes: list[object] = []
+    monkeypatch.setattr(store._index, "_write", writes.append)
+    assert await seqs_with(store, "zeppelin") == [7]
+    assert await seqs_with(store, "n700x") == [700]
+    assert not writes
+
+
+async def test_an_edit_replaces_only_the_blocks_that_hold_the_message(
+    store: Store, engine: Engine, say: Say, clock: FakeClock
+) -> None:
+    await talk(store, say, 6_000)
+    await store.index_ahead()
+    before = set(await engine.rows("SELECT id FROM search_blocks"))
+    await store.take_in(edit("3000", "zeppelin over the bay", clock), OBSERVE)
+    await store.index_ahead()
+    after = set(await engine.rows("SELECT id FROM search_blocks"))
+    assert 0 < len(after - before) < 12 < len(after) / 5
+    assert await seqs_with(store, "zeppelin") == [3_000]
+    assert await seqs_with(store, "n3000x") == []
+
+
+async def test_an_index_follows_what_another_process_stores(store: Store, say: Say, clock: FakeClock) -> None:
+    """Two processes share one database; each has its own hot copy."""
+    other = search_rows.SearchIndex(store._database, store._keys, UTC)
+
+    async def found(term: str) -> list[list[int] | None]:
+        mine = await seqs_with(store, term)
+        theirs = store._index
+        store._index = other
+        try:
+            return [mine, await seqs_with(store, term)]
+        finally:
+            store._index = theirs
+
+    await talk(store, say, 300)
+    assert await found("n7x") == [[7], [7]]
+    await other.index_ahead()
+    await talk(store, say, 300, start=301)
+    await store.take_in(edit("7", "zeppelin", clock), OBSERVE)
+    assert await found("zeppelin") == [[7], [7]]
+    await store._index.index_ahead()
+    await store.take_in(edit("8", "zeppelin", clock), OBSERVE)
+    assert await found("zeppelin") == [[7, 8], [7, 8]]
+    await other.index_ahead()
+    assert await found("zeppelin") == [[7, 8], [7, 8]]
+    assert await found("n600x") == [[600], [600]]
+
+
+@pytest.mark.slow
+async def test_a_long_channel_that_is_not_indexed_is_searched_in_bounded_time(store: Store, say: Say) -> None:
+    """The newest messages and those that were stored are found at once, the others once they are indexed."""
+    many = (search_rows.STEPS + 3) * search_rows.READ_AT_ONCE
+    await talk(store, say, many)
+    assert await seqs_with(store, f"n{many}x") == [many]
+    assert await seqs_with(store, "n7x") == [7]
+    missing = many - search_rows.READ_AT_ONCE - 1
+    assert await seqs_with(store, f"n{missing}x") == []
+    await talk(store, say, 10, start=many + 1)
+    assert await seqs_with(store, f"n{many + 10}x") == [many + 10]
+    await store.index_ahead()
+    for number in (7, missing, many, many + 10):
+        assert await seqs_with(store, f"n{number}x") == [number]
 
 
 async def test_captions_and_file_names_are_words_of_their_message(store: Store, say: Say, photo: Photo) -> None:

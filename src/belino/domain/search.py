@@ -1,7 +1,8 @@
 """Search values: the query that crosses the storage port, the hits it returns, and the page made of them."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
+from enum import StrEnum
 
 from belino.domain.media import DocumentUnit, MediaRef
 from belino.domain.message import Author, SpokenText
@@ -9,21 +10,33 @@ from belino.domain.stored import StoredMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchQuery:
-    """What to find in one channel, and which of the ranked results to return."""
+class SearchIntent:
+    """One question of a search, and what it names."""
 
     text: str
-    """The intent in words; the store derives terms from it in the languages of the channel."""
+    """The question in words; the store derives terms from it in the languages of the channel."""
     phrases: tuple[str, ...] = ()
     """Text to find exactly."""
     spans: tuple[tuple[datetime, datetime], ...] = ()
     """Times that the text names, end excluded: messages sent then are preferred."""
+    days: tuple[tuple[date, date], ...] = ()
+    """The same times as days, where the question is asked: messages that name one of them are preferred."""
     of_media: bool = False
     """The text is about something that was sent rather than said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchQuery:
+    """What to find in one channel, and which of the ranked results to return."""
+
+    intents: tuple[SearchIntent, ...]
+    """One question, or several whose results take turns."""
     since: datetime | None = None
     """Older messages are not found."""
     authors: tuple[str, ...] = ()
     """Names or ids of people whose messages are preferred."""
+    near: int | None = None
+    """The seq of a message: those around it, and those of people who talk with its author, are preferred."""
     until: int | None = None
     """The newest seq that counts, so that later pages continue the first."""
     offset: int = 0
@@ -58,6 +71,17 @@ class Coverage:
     time_range: tuple[datetime, datetime] | None
 
 
+class HitKind(StrEnum):
+    """What relates a message to a query."""
+
+    FOUND = "found"
+    """It has words that the query asks for, or is of an author or day that it asks for."""
+    NEARBY = "nearby"
+    """Messages around it, or in its thread, have the words."""
+    RECENT = "recent"
+    """Nothing; it is one of the newest."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
     """A message that matches a query, as the store returns it."""
@@ -67,18 +91,26 @@ class SearchHit:
     """The sum of the evidence; 0 for a message that was not scored in full, and for recent media."""
     reason: str
     """One of `keyword:<word> phrase:<words> author:<name> date:<date> thread:<words> media:<ref> neighbour
-    recent_activity recent_media`."""
+    recent_activity recent_media`, with `+similar` if similarity to the question raised it."""
+    kind: HitKind = HitKind.FOUND
+    intent: int = 0
+    """The place of its question among the query's intents."""
     thread: ThreadSummary | None = None
     passage: FoundPassage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHits:
-    """One page of the hits of a query, best first; empty for a channel that the store does not know."""
+    """One page of the hits of a query, best first; empty for a channel that the store does not know.
+
+    Where nothing matches, they are a few of the newest messages.
+    """
 
     hits: tuple[SearchHit, ...] = ()
     total: int = 0
-    """Hits on all pages; recent media are not counted."""
+    """Found and nearby messages on all pages; neither recent messages nor recent media are counted."""
+    found: int = 0
+    """Of these the found ones."""
     coverage: Coverage = Coverage(messages_scanned=0, time_range=None)
     newest: int = 0
     """The newest seq that was searched: `until` of the pages that follow."""
@@ -96,6 +128,14 @@ class Found:
     thread_summary: ThreadSummary | None
     relevance_signal: str
     """The `reason` of its hit."""
+    kind: HitKind = HitKind.FOUND
+    intent: int = 0
+    """The place of its question among the query's intents."""
+    short_id: str = ""
+    short_thread_id: str = ""
+    """The ids for lines; empty where they are unknown."""
+    next_cursor: str | None = None
+    """The cursor of the results that follow it."""
     media: tuple[MediaRef, ...] = ()
     observed: bool = False
     passage: FoundPassage | None = None
@@ -111,3 +151,6 @@ class SearchPage:
     coverage: Coverage
     next_cursor: str | None = None
     total: int = 0
+    """As in `SearchHits`."""
+    found: int = 0
+    """As in `SearchHits`."""

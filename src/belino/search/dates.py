@@ -1,73 +1,101 @@
-"""Dates that a query names (days, months, years) as spans of time in UTC."""
+"""Dates that a text names: days, weeks, months and years, exact or relative to the day on which it is said.
+
+A query is about the past: a day that may be meant twice is the last one. In a message it may be the last or the next.
+"""
 
 import re
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Collection, Iterable, Iterator
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from itertools import chain
+from typing import NamedTuple
+
+from belino.search.date_words import DAYS, IN_GERMAN, MONTHS, NUMBERS, SIDES, UNITS, WEEKDAYS
 
 Span = tuple[datetime, datetime]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY = timedelta(days=1)
 
-_MONTHS = {
-    1: "january jan januar janvier enero janeiro gennaio januari января январь январе",
-    2: "february feb februar février fevrier febrero fevereiro febbraio februari февраля февраль феврале",
-    3: "march mar märz maerz mars marzo março maart марта март марте",
-    4: "april apr avril abril aprile апреля апрель апреле",
-    5: "may mai mayo maio maggio mei мая май мае",
-    6: "june jun juni juin junio junho giugno июня июнь июне",
-    7: "july jul juli juillet julio julho luglio июля июль июле",
-    8: "august aug août aout agosto augustus августа август августе",
-    9: "september sept sep septembre septiembre setembro settembre сентября сентябрь сентябре",
-    10: "october oct oktober okt octobre octubre outubro ottobre октября октябрь октябре",
-    11: "november nov novembre noviembre novembro ноября ноябрь ноябре",
-    12: "december dec dezember dez décembre decembre diciembre dezembro dicembre декабря декабрь декабре",
-}
-_WEEKDAYS = (
-    "monday montag lundi lunes понедельник",
-    "tuesday dienstag mardi martes вторник",
-    "wednesday mittwoch mercredi miércoles среду среда",
-    "thursday donnerstag jeudi jueves четверг",
-    "friday freitag vendredi viernes пятницу пятница",
-    "saturday samstag samedi sábado субботу суббота",
-    "sunday sonntag dimanche domingo воскресенье",
-)
-_MONTH_OF = {word: month for month, words in _MONTHS.items() for word in words.split()}
-_WEEKDAY_OF = {word: day for day, words in enumerate(_WEEKDAYS) for word in words.split()}
-_DAYS_AGO = {
-    **dict.fromkeys(["today", "heute", "hoy", "aujourd'hui", "сегодня", "今天", "今日"], 0),
-    **dict.fromkeys(["yesterday", "gestern", "hier", "ayer", "ontem", "ieri", "вчера", "昨天", "昨日"], 1),
-    **dict.fromkeys(["vorgestern", "anteayer", "позавчера", "前天"], 2),
-}
-_NUMBERS = {"a": 1, "an": 1} | {
-    word: 1 + at
-    for at, word in enumerate(["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
-}
 
-_NAMED_MONTH = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
-_ISO = re.compile(r"\b(\d{4})-(\d{1,2})(?:-(\d{1,2}))?\b")
-_CJK = re.compile(r"(?:(\d{4})年)?(\d{1,2})月(?:(\d{1,2})[日号])?")
+class DayRange(NamedTuple):
+    """Consecutive days."""
+
+    first: date
+    end: date
+    """The day after the last."""
+
+    @property
+    def days(self) -> int:
+        return (self.end - self.first).days
+
+
+def _any_of(words: Collection[str]) -> str:
+    """An expression for one of the words; those without spaces between words may be anywhere."""
+    spaced = sorted((word for word in words if word[-1] < "\u3000"), key=len, reverse=True)
+    dense = sorted((word for word in words if word[-1] >= "\u3000"), key=len, reverse=True)
+    return "|".join([rf"\b(?:{'|'.join(map(re.escape, spaced))})\b", *map(re.escape, dense)])
+
+
+_MONTH, _WEEKDAY, _UNIT, _SIDE = (_any_of(words) for words in (MONTHS, WEEKDAYS, UNITS, SIDES))
+_COUNT = rf"\d{{1,3}}|{_any_of(NUMBERS)}"
+_ISO = re.compile(r"(?<![\w./-])(\d{4})([-/.])(\d{1,2})(?:\2(\d{1,2}))?(?![\w/-])")
+_DOTTED = re.compile(r"(?<![\w./-])(\d{1,2})\.\s?(\d{1,2})\.(?:\s?(\d{4}))?(?![.\w])")
+_SLASHED = re.compile(r"(?<![\w./-])(\d{1,2})([/-])(\d{1,2})\2(\d{4})(?![\w/-])")
+_CJK = re.compile(r"(?:(\d{4})年)?(\d{1,2})月(?:(\d{1,2})[日号號])?")
 _DAY_MONTH = re.compile(
-    rf"\b(\d{{1,2}})(?:st|nd|rd|th|\.|º)?\s+(?:of\s+|de\s+)?({_NAMED_MONTH})\b\.?,?\s*(?:de\s+)?(\d{{4}})?"
+    rf"\b(\d{{1,2}})(?:st|nd|rd|th|\.|º|er)?\s+(?:of\s+|de\s+)?({_MONTH})\.?,?\s*(?:de\s+)?(\d{{4}})?"
 )
-_MONTH_DAY = re.compile(rf"\b({_NAMED_MONTH})\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,?\s+(\d{{4}}))?")
-_MONTH_YEAR = re.compile(rf"\b({_NAMED_MONTH})\.?,?\s+(?:of\s+|de\s+)?(\d{{4}})\b")
-_ONLY_MONTH = re.compile(rf"\b(?:in|im|en|em|during|last|since|dans|в)\s+({_NAMED_MONTH})\b(?!\s+\d)")
+_MONTH_DAY = re.compile(rf"({_MONTH})\.?\s+(?:the\s+)?(\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,?\s+(\d{{4}}))?")
+_MONTH_YEAR = re.compile(rf"({_MONTH})\.?,?\s+(?:of\s+|de\s+)?(\d{{4}})\b")
+_ONLY_MONTH = re.compile(rf"(?:\b(?:in|im|en|em|during|since|until|by|dans|в|у|w|v)\b|{_SIDE})\s+({_MONTH})(?!\s+\d)")
 _ONLY_YEAR = re.compile(r"\b(?:in|im|en|em|during|of|from)\s+((?:19|20)\d\d)\b")
-_WEEKDAY = re.compile(rf"\b(?:last|on|this|past|am|letzten|le|el|в|во)\s+({'|'.join(_WEEKDAY_OF)})\b")
-_UNITS = r"(day|week|month|year)s?"
-_AGO = re.compile(rf"\b(\d{{1,3}}|{'|'.join(_NUMBERS)})\s+{_UNITS}\s+ago\b")
-_LAST_UNIT = re.compile(r"\b(last|this|past|previous)\s+(week|month|year|weekend)\b")
-_RELATIVE_DAY = re.compile("|".join(rf"\b{word}\b" if word < "\u3000" else word for word in _DAYS_AGO))
+_RELATIVE_DAY = re.compile(_any_of(DAYS))
+_SIDE_WEEKDAY = re.compile(rf"(?:({_SIDE})(?:\s*的)?\s*)?({_WEEKDAY})(?:\s+({_SIDE}))?")
+_SIDE_UNIT = re.compile(rf"({_SIDE})\s*({_UNIT})(?![一二三四五六日天])|({_UNIT})\s+({_SIDE})")
+_AGO = re.compile(
+    rf"({_COUNT})\s*({_UNIT})\s*(?:ago\b|назад\b|geleden\b|fa\b|前)|"
+    rf"\b(?:vor|il y a|hace|há)\s+({_COUNT})\s+({_UNIT})|\bf[öo]r\s+({_COUNT})\s+({_UNIT})\s+(?:sedan|siden)\b"
+)
+_AHEAD = re.compile(rf"\b(?:in|dans|en|tra|over|om|через)\s+({_COUNT})\s+({_UNIT})|({_COUNT})\s*({_UNIT})(?:后|後)")
+_OFFSET = re.compile(rf"({_COUNT})\s+({_UNIT})\s+(after|before|nach|vor|après|avant)\s+")
+_BASE_CHARS = 40
+"""Where the date stands that days are counted from: "three days after Monday, 2 November 2026"."""
+_DAYS_OF = {"day": 1, "week": 7, "weekend": 7, "month": 30, "year": 365}
+_WORDS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_DENSE = re.compile(r"[\u3000-\u9fff\uac00-\ud7af]")
+_NUMERIC = re.compile(r"\d[./年月-]")
+_MONTH_WORDS, _WEEKDAY_WORDS, _UNIT_WORDS = frozenset(MONTHS), frozenset(WEEKDAYS), frozenset(UNITS)
+_DAY_WORDS = frozenset(re.split(r"[ ']", phrase)[-1] for phrase in DAYS)
+DATE_WORDS = _MONTH_WORDS | _WEEKDAY_WORDS | _UNIT_WORDS | _DAY_WORDS
+"""One of these is in every date that is not a number, except where words are not divided by spaces."""
 
 
-def named_spans(text: str, now: datetime) -> tuple[Span, ...]:
-    """The times that a text names, relative to `now`; only the exact ones if it names any."""
+def asked_days(text: str, day: date, language: str = "") -> tuple[DayRange, ...]:
+    """The days that a query names, which is asked on a day; only the exact ones if it names any."""
+    return tuple(_DateReader(text, day, language, of_past=True).ranges())
+
+
+def named_days(text: str, day: date, language: str = "") -> tuple[DayRange, ...]:
+    """The days that a message names, which was said on a day."""
+    return tuple(_DateReader(text, day, language, of_past=False).ranges())
+
+
+def date_words(text: str, days: Iterable[tuple[date, date]]) -> set[str]:
+    """The words of a query that are part of the dates that it names, in lower case."""
+    numbers = {str(number) for first, end in days for day in (first, end - _DAY) for number in day.timetuple()[:3]}
+    if not numbers:
+        return set()
     said = text.lower()
-    now = now.astimezone(UTC)
-    exact = dict.fromkeys(chain(_iso(said), _days(said, now)))
-    if exact:
-        return tuple(exact)
-    return tuple(dict.fromkeys(chain(_months(said, now), _relative(said, now))))
+    named = {word for word in re.findall(r"\d[\d./-]*(?<=\d)", said) if numbers.issuperset(_numbers_in(word))}
+    return named | (set(_WORDS.findall(said)) & (_MONTH_WORDS | _WEEKDAY_WORDS))
+
+
+def _numbers_in(word: str) -> Iterator[str]:
+    return (str(int(number)) for number in re.findall(r"\d+", word))
+
+
+def span(days: DayRange, zone: tzinfo) -> Span:
+    """The time of days in a time zone, end excluded, in UTC."""
+    return _midnight(days.first, zone), _midnight(days.end, zone)
 
 
 def micros(moment: datetime) -> int:
@@ -75,81 +103,170 @@ def micros(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
-def _iso(said: str) -> Iterator[Span]:
-    for year, month, day in _ISO.findall(said):
-        yield from _span(int(year), int(month), int(day) if day else None)
+def _midnight(day: date, zone: tzinfo) -> datetime:
+    try:
+        return datetime.combine(day, time(), zone).astimezone(UTC)
+    except OverflowError:  # the first midnight of all, east of Greenwich, is in no year
+        return datetime.combine(day, time(), UTC)
 
 
-def _days(said: str, now: datetime) -> Iterator[Span]:
-    for year, month, day in _CJK.findall(said):
-        yield from _dated(now, int(month), int(day) if day else None, year)
-    for day, month, year in _DAY_MONTH.findall(said):
-        yield from _dated(now, _MONTH_OF[month], int(day), year)
-    for month, day, year in _MONTH_DAY.findall(said):
-        yield from _dated(now, _MONTH_OF[month], int(day), year)
+class _DateReader:
+    """The dates of one text. What does not exist, or is out of range, is passed over."""
 
+    def __init__(self, text: str, today: date, language: str, *, of_past: bool) -> None:
+        self.said = text.lower()
+        self.today = today
+        self.of_past = of_past
+        self.language = language
+        self._words = set(_WORDS.findall(self.said))
+        self._is_dense = not text.isascii() and _DENSE.search(text) is not None
 
-def _months(said: str, now: datetime) -> Iterator[Span]:
-    for month, year in _MONTH_YEAR.findall(said):
-        yield from _span(int(year), _MONTH_OF[month], None)
-    for month in _ONLY_MONTH.findall(said):
-        yield from _dated(now, _MONTH_OF[month], None, "")
-    for year in _ONLY_YEAR.findall(said):
-        if f" {year}" in said and not any(found[1] == year for found in _MONTH_YEAR.findall(said)):
-            yield datetime(int(year), 1, 1, tzinfo=UTC), datetime(int(year) + 1, 1, 1, tzinfo=UTC)
+    def ranges(self) -> list[DayRange]:
+        exact = list(dict.fromkeys(chain(self._offsets(), self._numeric(), self._written())))
+        if exact and self.of_past:
+            return exact
+        return list(dict.fromkeys((*exact, *self._months(), *self._relative())))
 
+    def _has(self, words: frozenset[str]) -> bool:
+        """Whether the text may have one of the words: most texts have none, and need no closer look."""
+        return self._is_dense or not self._words.isdisjoint(words)
 
-def _relative(said: str, now: datetime) -> Iterator[Span]:
-    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    for word in _RELATIVE_DAY.findall(said):
-        yield _days_from(today - timedelta(days=_DAYS_AGO[word]), 1)
-    for word in _WEEKDAY.findall(said):
-        back = (today.weekday() - _WEEKDAY_OF[word]) % 7 or 7
-        yield _days_from(today - timedelta(days=back), 1)
-    for count, unit in _AGO.findall(said):
-        times = _NUMBERS.get(count) or int(count)
-        length = {"day": 1, "week": 7, "month": 30, "year": 365}[unit]
-        middle = today - timedelta(days=times * length)
-        # "Three weeks ago" is not one day: half a unit to either side.
-        yield _days_from(middle - timedelta(days=length // 2), 1 + 2 * (length // 2))
-    for which, unit in _LAST_UNIT.findall(said):
-        yield _unit(today, which == "this", unit)
-
-
-def _unit(today: datetime, current: bool, unit: str) -> Span:
-    if unit == "year":
-        year = today.year - (not current)
-        return datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
-    if unit == "month":
-        first = today.replace(day=1)
-        return (first, _next_month(first)) if current else ((first - timedelta(days=1)).replace(day=1), first)
-    monday = today - timedelta(days=today.weekday() + (0 if current else 7))
-    return _days_from(monday + timedelta(days=5), 2) if unit == "weekend" else _days_from(monday, 7)
-
-
-def _dated(now: datetime, month: int, day: int | None, year: str) -> Iterator[Span]:
-    """Without a year, the last such day or month that has begun."""
-    if year:
-        yield from _span(int(year), month, day)
-        return
-    for candidate in (now.year, now.year - 1):
-        for span in _span(candidate, month, day):
-            if span[0] <= now:
-                yield span
+    def _offsets(self) -> Iterator[DayRange]:
+        """Days counted from another date, which is then not meant itself."""
+        for found in _OFFSET.finditer(self.said) if self._has(_UNIT_WORDS) else ():
+            rest = _DateReader(
+                self.said[found.end() : found.end() + _BASE_CHARS], self.today, self.language, of_past=True
+            )
+            base = next(chain(rest._numeric(), rest._written()), None)
+            if base is not None:
+                shift = timedelta(days=_count(found[1]) * _DAYS_OF[UNITS[found[2]]])
+                later = found[3] in ("after", "nach", "après")
+                self.said = self.said[: found.start()]
+                by = shift if later else -shift
+                yield from _shifted(base.first, base.end, by, by)
                 return
 
+    def _numeric(self) -> Iterator[DayRange]:
+        if not _NUMERIC.search(self.said):
+            return
+        for year, _, month, day in _ISO.findall(self.said):
+            yield from _calendar(int(year), int(month), int(day) if day else None)
+        for day, month, year in _DOTTED.findall(self.said):
+            yield from self._dated(int(month), int(day), year)
+        for one, mark, two, year in _SLASHED.findall(self.said):
+            # The day comes first in most of the world, the month in America; where it cannot be told, both are meant.
+            yield from self._dated(int(two), int(one), year)
+            if mark == "/" and one != two:
+                yield from self._dated(int(one), int(two), year)
+        for year, month, day in _CJK.findall(self.said):
+            yield from self._dated(int(month), int(day) if day else None, year)
 
-def _span(year: int, month: int, day: int | None) -> Iterator[Span]:
+    def _written(self) -> Iterator[DayRange]:
+        if not self._has(_MONTH_WORDS):
+            return
+        for day, month, year in _DAY_MONTH.findall(self.said):
+            yield from self._dated(MONTHS[month], int(day), year)
+        for month, day, year in _MONTH_DAY.findall(self.said):
+            yield from self._dated(MONTHS[month], int(day), year)
+
+    def _months(self) -> Iterator[DayRange]:
+        named = self._has(_MONTH_WORDS)
+        with_year = _MONTH_YEAR.findall(self.said) if named else []
+        for month, year in with_year:
+            yield from _calendar(int(year), MONTHS[month], None)
+        for month in _ONLY_MONTH.findall(self.said) if named else ():
+            yield from self._dated(MONTHS[month], None, "")
+        for year in _ONLY_YEAR.findall(self.said):
+            if not any(found[1] == year for found in with_year):
+                yield DayRange(date(int(year), 1, 1), date(int(year) + 1, 1, 1))
+
+    def _relative(self) -> Iterator[DayRange]:
+        for word in _RELATIVE_DAY.findall(self.said) if self._has(_DAY_WORDS) else ():
+            if not (self.language == "german" and word in IN_GERMAN):
+                yield from self._days_from(DAYS[word], 1)
+        for before, weekday, after in _SIDE_WEEKDAY.findall(self.said) if self._has(_WEEKDAY_WORDS) else ():
+            yield from self._weekday(WEEKDAYS[weekday], SIDES.get(before or after))
+        if not self._has(_UNIT_WORDS):
+            return
+        for found in _AGO.findall(self.said):
+            count, unit = filter(None, found)
+            yield from self._away(-_count(count), UNITS[unit])
+        for found in _AHEAD.findall(self.said):
+            count, unit = filter(None, found)
+            yield from self._away(_count(count), UNITS[unit])
+        for side, unit, unit_before, side_after in _SIDE_UNIT.findall(self.said):
+            yield from self._unit(SIDES[side or side_after], UNITS[unit or unit_before])
+
+    def _weekday(self, weekday: int, side: int | None) -> Iterator[DayRange]:
+        """The last such day before today, the next one after it, or either; the next one may be a week later."""
+        back = (self.today.weekday() - weekday) % 7 or 7
+        ahead = (weekday - self.today.weekday()) % 7 or 7
+        if side == 1:
+            yield from self._days_from(ahead, 1)
+            if not self.of_past:
+                yield from self._days_from(ahead + 7, 1)
+            return
+        yield from self._days_from(-back, 1)
+        if side != -1 and not self.of_past:
+            yield from self._days_from(ahead, 1)
+            yield from self._days_from(0, 1) if back == 7 else ()
+
+    def _away(self, count: int, unit: str) -> Iterator[DayRange]:
+        """Some units from today. "Three weeks ago" is not one day: half a unit to either side."""
+        length = _DAYS_OF[unit]
+        yield from self._days_from(count * length - length // 2, 1 + 2 * (length // 2))
+
+    def _unit(self, side: int, unit: str) -> Iterator[DayRange]:
+        today = self.today
+        if unit == "year":
+            yield from _years(today.year + side)
+        elif unit == "month":
+            months = today.year * 12 + today.month - 1 + side
+            yield from _calendar(months // 12, months % 12 + 1, None)
+        elif unit == "day":
+            yield from self._days_from(side, 1)
+        else:
+            monday = -today.weekday() + 7 * side
+            yield from self._days_from(monday + 5, 2) if unit == "weekend" else self._days_from(monday, 7)
+
+    def _dated(self, month: int, day: int | None, year: str) -> Iterator[DayRange]:
+        """Without a year: in a query the last such day or month that has begun, in a message the nearest."""
+        if year:
+            yield from _calendar(int(year), month, day)
+            return
+        found = [one for year in (-1, 0, 1) for one in _calendar(self.today.year + year, month, day)]
+        if self.of_past:
+            yield from [one for one in found if one.first <= self.today][-1:]
+        elif found:
+            yield min(found, key=lambda one: abs((one.first - self.today).days))
+
+    def _days_from(self, days: int, count: int) -> Iterator[DayRange]:
+        yield from _shifted(self.today, self.today, _DAY * days, _DAY * (days + count))
+
+
+def _shifted(first: date, end: date, first_by: timedelta, end_by: timedelta) -> Iterator[DayRange]:
     try:
-        first = datetime(year, month, day or 1, tzinfo=UTC)
-        yield _days_from(first, 1) if day else (first, _next_month(first))
+        yield DayRange(first + first_by, end + end_by)
+    except OverflowError:
+        return  # before the first year, or after the last
+
+
+def _count(said: str) -> int:
+    return int(said) if said.isdecimal() else NUMBERS[said]
+
+
+def _calendar(year: int, month: int, day: int | None) -> Iterator[DayRange]:
+    """A day, or a month."""
+    try:
+        first = date(year, month, day or 1)
+        end = first + _DAY if day else (first + 32 * _DAY).replace(day=1)
     except (ValueError, OverflowError):
         return  # no such day, like February 31
+    yield DayRange(first, end)
 
 
-def _next_month(first: datetime) -> datetime:
-    return (first + timedelta(days=32)).replace(day=1)
-
-
-def _days_from(first: datetime, days: int) -> Span:
-    return first, first + timedelta(days=days)
+def _years(year: int) -> Iterator[DayRange]:
+    try:
+        yield DayRange(date(year, 1, 1), date(year + 1, 1, 1))
+    except ValueError:
+        return

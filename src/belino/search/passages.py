@@ -7,16 +7,16 @@ from heapq import nlargest
 from math import log
 from typing import NamedTuple, Protocol
 
-from belino.domain.search import SearchQuery
+from belino.domain.search import SearchIntent
 from belino.search.postings import ChannelPostings
-from belino.search.query import SearchRange, share_of
+from belino.search.query import SearchRange, WeightedWord
 from belino.search.segment import IMPACT_STEPS, MessageFlag, impacts
-from belino.search.tokenizer import fold, query_words, tokenize
-from belino.search.weights import Weights
+from belino.search.tokenizer import fold, query_words, text_flags, tokenize
+from belino.search.weights import WEIGHTS, Weights
 
 PARTS_LOOKED_AT = 5
-USUAL_TERMS = 200.0
-"""Terms of an average page."""
+FLAGGED = 8
+"""The best documents, whose text is looked at for what the query asks for: a time, a number, a name."""
 PIECE_CHARS = 3_500
 """Characters that are tokenized at once: the limit of terms per text must not cut off a sheet of numbers."""
 _ENTRY_BYTES = 5
@@ -96,12 +96,36 @@ class PassageHit:
     document: int
     number: int
     score: float
-    """Its contribution to the score of its message."""
+    """BM25 of the part, its contribution to the score of its message besides the words that it covers."""
+    words: int
+    """The words of the query that it has, as bits."""
+    flags: int
+    """The `MessageFlag` bits of its text."""
+
+
+class FoundPassages(NamedTuple):
+    """The best parts of documents, by the place of the message that brought each."""
+
+    hits: Mapping[int, PassageHit]
+    worths: Sequence[float]
+    """The weight of each word of the query, also of those that only documents have."""
 
 
 class _RankedWord(NamedTuple):
+    at: int
+    """The position of the word in the query."""
     worth: float
     found: PassageList
+
+
+class _RankedPart(NamedTuple):
+    """A part of a document; of equal ones the first is best: it is where a reader would begin."""
+
+    value: float
+    before: int
+    """Its number, negated."""
+    score: float
+    words: int
 
 
 def index_parts(parts: Iterable[tuple[int, str]], number: Callable[[str], int]) -> IndexedParts:
@@ -117,7 +141,7 @@ def index_parts(parts: Iterable[tuple[int, str]], number: Callable[[str], int]) 
             terms += map(number, tokenized.terms)
             if tokenized.terms:
                 languages[tokenized.language] = None
-        for term, impact in impacts(terms, 0, USUAL_TERMS).items():
+        for term, impact in impacts(terms, 0, WEIGHTS.usual_part_terms).items():
             numbers, weights = postings.get(term) or postings.setdefault(term, (array("I"), array("B")))
             numbers.append(part)
             weights.append(impact)
@@ -126,57 +150,76 @@ def index_parts(parts: Iterable[tuple[int, str]], number: Callable[[str], int]) 
 
 
 def best_passages(
-    index: ChannelPostings, documents: Passages, query: SearchQuery, visible: SearchRange, weights: Weights
-) -> Mapping[int, PassageHit]:
-    """The best part of each of the best documents, by the place of the message that brought it."""
-    parts: dict[int, list[tuple[float, int]]] = {}
-    for (document, number), score in _scores(_words(index, documents, query.text, visible, weights), weights).items():
-        # Of parts with the same score the first counts: it is where a reader would begin.
-        parts.setdefault(document, []).append((score, -number))
+    index: ChannelPostings,
+    documents: Passages,
+    intent: SearchIntent,
+    words: Sequence[WeightedWord],
+    visible: SearchRange,
+    weights: Weights,
+) -> FoundPassages:
+    """The best part of each of the best documents; `words` are those of the query, weighted for messages."""
+    ranked = _words(index, documents, intent.text, words, visible)
+    rarity = {word.at: word.worth for word in ranked}
+    worths = [word.worth if word.exact else rarity.get(at, 0.0) for at, word in enumerate(words)]
+    total = sum(worths) or 1.0
+    parts: dict[int, list[_RankedPart]] = {}
+    for (document, number), (score, mask) in _scores(ranked, weights).items():
+        covered = sum(worth for at, worth in enumerate(worths) if mask >> at & 1)
+        value = weights.body * (score + weights.coverage * covered / total)
+        parts.setdefault(document, []).append(_RankedPart(value, -number, weights.body * score, mask))
     found: dict[int, PassageHit] = {}
-    for _, document in nlargest(weights.documents, ((max(parts[document]), document) for document in parts)):
+    best: dict[int, float] = {}
+    for place, document in enumerate(nlargest(weights.documents, parts, key=lambda document: max(parts[document]))):
         source = _source(index, documents, document, visible)
         if source is not None:
-            place, ref = source
-            best = _best(documents, document, parts[document], query.phrases, weights)
-            hit = PassageHit(ref=ref, document=document, number=-best[1], score=best[0])
-            if place not in found or hit.score > found[place].score:
-                found[place] = hit
-    return found
+            at, ref = source
+            part = _best(documents, document, parts[document], intent.phrases, weights)
+            if at not in found or part.value > best[at]:
+                flags = text_flags(documents.text(document, -part.before)) if place < FLAGGED else 0
+                hit = PassageHit(
+                    ref=ref, document=document, number=-part.before, score=part.score, words=part.words, flags=flags
+                )
+                found[at], best[at] = hit, part.value
+    return FoundPassages(found, worths)
 
 
 def _words(
-    index: ChannelPostings, documents: Passages, text: str, visible: SearchRange, weights: Weights
+    index: ChannelPostings,
+    documents: Passages,
+    text: str,
+    words: Sequence[WeightedWord],
+    visible: SearchRange,
 ) -> list[_RankedWord]:
     """The query's words that documents have, rarest first; rarity counts messages and parts together."""
     size = len(documents)
     if not size:
         return []
     size += visible.end - visible.start
-    words: dict[tuple[str, ...], _RankedWord] = {}
+    places = {word.match.word: at for at, word in enumerate(words)}
+    ranked: dict[int, _RankedWord] = {}
     for word in query_words(text, {*index.languages, *documents.languages}):
-        if word.terms in words:
+        at = places.get(word.word)
+        if at is None or at in ranked:
             continue
         terms = [index.number(term) for term in word.terms]
         found = documents.find(terms)
         times = len(found) + sum(len(places) for term in terms for _, places, _ in index.postings(term))
         rare = log(1 + (max(0, size - times) + 0.5) / (times + 0.5))
-        words[word.terms] = _RankedWord(share_of(index, word, weights) * rare, found)
-    return sorted((word for word in words.values() if word.found), key=lambda word: len(word.found))
+        ranked[at] = _RankedWord(at, words[at].share * rare, found)
+    return sorted((word for word in ranked.values() if word.found), key=lambda word: len(word.found))
 
 
-def _scores(words: Sequence[_RankedWord], weights: Weights) -> Mapping[tuple[int, int], float]:
-    """BM25 and coverage of the parts that have any of the words; the most common words are left out."""
-    coverage = weights.coverage / (sum(word.worth for word in words) or 1.0)
-    scores: dict[tuple[int, int], float] = {}
+def _scores(words: Sequence[_RankedWord], weights: Weights) -> Mapping[tuple[int, int], tuple[float, int]]:
+    """BM25 of the parts that have any of the words, and which they have; the most common words are left out."""
+    scores: dict[tuple[int, int], tuple[float, int]] = {}
     read = 0
     for word in words:
         read += len(word.found)
         if scores and read > weights.postings:
             break
         for document, number, impact in word.found:
-            part = (document, number)
-            scores[part] = scores.get(part, 0.0) + word.worth * (impact / IMPACT_STEPS + coverage)
+            score, mask = scores.get((document, number), (0.0, 0))
+            scores[document, number] = (score + word.worth * impact / IMPACT_STEPS, mask | 1 << word.at)
     return scores
 
 
@@ -184,21 +227,22 @@ def _source(index: ChannelPostings, documents: Passages, document: int, visible:
     """The newest message that may be found and brought a document, with its ref."""
     for seq, ref in reversed(documents.sources(document)):
         place = index.place(seq)
-        if place is not None and visible.has(index, place) and not index.flags[place] & MessageFlag.GONE:
+        if place is not None and visible.has(index, place) and not index.rows[place].flags & MessageFlag.GONE:
             return place, ref
     return None
 
 
 def _best(
-    documents: Passages, document: int, parts: Sequence[tuple[float, int]], phrases: Sequence[str], weights: Weights
-) -> tuple[float, int]:
+    documents: Passages, document: int, parts: Sequence[_RankedPart], phrases: Sequence[str], weights: Weights
+) -> _RankedPart:
     """The best part of a document. Phrases are looked for in the text of a few."""
     if not phrases:
         return max(parts)
-    scored: list[tuple[float, int]] = []
-    for score, number in nlargest(PARTS_LOOKED_AT, parts):
-        text = " ".join(fold(documents.text(document, -number)).split())
-        scored.append((score + weights.phrase * sum(fold(phrase) in text for phrase in phrases), number))
+    scored: list[_RankedPart] = []
+    for part in nlargest(PARTS_LOOKED_AT, parts):
+        text = " ".join(fold(documents.text(document, -part.before)).split())
+        more = weights.phrase * sum(fold(phrase) in text for phrase in phrases)
+        scored.append(part._replace(value=part.value + more, score=part.score + more))
     return max(scored)
 
 

@@ -1,32 +1,52 @@
-"""Query: an intent parsed into a value, then into weighted words, people and flags for one channel's postings."""
+"""Query: an intent parsed into a value, and weighted words, people and flags for one channel's postings."""
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from math import log
 from typing import NamedTuple
 
-from belino.domain.search import SearchQuery
-from belino.search.dates import named_spans
+from belino.domain.search import SearchIntent
+from belino.search.dates import asked_days, date_words, span
+from belino.search.expansion import compounds, expand
 from belino.search.postings import ChannelPostings
 from belino.search.segment import MessageFlag
 from belino.search.synonyms import derived, synonyms
-from belino.search.tokenizer import QueryWord, fold, name_parts, phrase_terms, query_words
+from belino.search.tokenizer import QueryWord, fold, phrase_terms, query_words, stem, text_language
 from belino.search.weights import Weights
 
 # English words that frame a question and are rarely in its answer.
 _FRAMING = """
-    according activities activity based became become both came certain come consider considered current currently
-    decide decided describe described different discuss discussed discussion do done during enjoy event events example
-    experience experienced favorite feel feels felt find first found gave get getting give go goes going gone got
-    happen happened kind kinds last like liked likes long look looking made main make making many mention mentioned
-    name names new often particular plan planned planning reason receive received recent recently regarding related
-    said say says see seen share shared sort specific start started take taken talk talked tell think thing things
-    thought time times took told tried try two type types use used using various visit want wanted wants way ways went
+    activities activity based became become both came certain come current currently different do done during enjoy
+    event events example experience experienced favorite feel feels felt find first found gave get getting give go
+    goes going gone got happen happened kind kinds last like liked likes long look looking made main make making
+    many name names new often particular plan planned planning reason receive received recent recently related see
+    seen share shared sort specific start started take taken thing things time times took tried try two type types
+    use used using various visit want wanted wants way ways went
+"""
+# English words that report what people say: they ask for the conversation, not for the words in it.
+_SPEAKING = """
+    according agree agreed agreement agrees ask asked asks attitude attitudes conclude concluded conclusion consider
+    considered conversation decide decided decision decisions describe described describes disagree discuss
+    discussed discusses discussing discussion discussions explain explained explaining explains mention mentioned
+    mentioning mentions opinion opinions present presentation presented presenting propose proposed recommend
+    recommended regarding replied reply respond responded response said say saying says suggest suggested summarise
+    summarize summary talk talked talking talks tell telling tells think thinks thought told view views
 """
 _VAGUE = frozenset(_FRAMING.split())
+_REPORTING = frozenset(_SPEAKING.split())
+_ASKING = re.compile(
+    r"\?\s*$|^\W*(what|who|whose|whom|which|when|where|why|how|did|do|does|is|are|was|were|has|have|had|can|could|"
+    r"would|should|will|summari[sz]e|describe|explain|list|find|show|tell|name|give)\b",
+    re.IGNORECASE,
+)
+_SPEAKERS = re.compile(
+    r"\b(?:the|this|that|our|their|last|previous)\s+"
+    r"((?:group|team|meeting|committee|chat|channel|people|participant|member)s?)\b",
+    re.IGNORECASE,
+)
 _WHEN = re.compile(
     r"^\W*(when|wann|quand|cuándo|quando|когда)\b|\bhow (long|recently)\b|什么时候|什麼時候|いつ|متى", re.IGNORECASE
 )
@@ -56,10 +76,10 @@ class WeightedPostings(NamedTuple):
 
 
 class MatchedWord(NamedTuple):
-    """A word of the query, and the terms that show that a message contains it."""
+    """A word of the query, and the keyed hashes of the terms that show that a message contains it."""
 
     word: str
-    terms: frozenset[str]
+    terms: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +90,13 @@ class WeightedWord:
     worth: float
     exact: Sequence[WeightedPostings]
     related: Sequence[WeightedPostings]
+    share: float = 1.0
+    """The share of its idf that counts."""
+
+    @property
+    def is_specific(self) -> bool:
+        """Whether it names what is searched for: it neither frames the question nor names someone here, or a day."""
+        return self.share == 1.0
 
     @property
     def times(self) -> int:
@@ -87,30 +114,18 @@ class SearchRange(NamedTuple):
     last: int
 
     def has(self, index: ChannelPostings, place: int) -> bool:
-        return self.start <= place < self.end and (self.since is None or index.sents[place] >= self.since)
+        return self.start <= place < self.end and (self.since is None or index.rows[place].sent >= self.since)
 
 
-def parse_query(
-    text: str,
-    *,
-    now: datetime,
-    since: datetime | None = None,
-    authors: Sequence[str] = (),
-    until: int | None = None,
-    offset: int = 0,
-    limit: int = 8,
-) -> SearchQuery:
-    """The query for an intent: its words, and the phrases and dates that it names."""
-    return SearchQuery(
+def parse_intent(text: str, *, now: datetime, zone: tzinfo = UTC) -> SearchIntent:
+    """An intent: its words, and the phrases and dates that it names, in the time zone of who asks."""
+    days = asked_days(text, now.astimezone(zone).date(), text_language(text))
+    return SearchIntent(
         text=text,
         phrases=_quoted_phrases(text),
-        spans=named_spans(text, now),
+        days=tuple((found.first, found.end) for found in days),
+        spans=tuple(span(found, zone) for found in days),
         of_media=_OF_MEDIA.search(text) is not None,
-        since=since,
-        authors=tuple(authors),
-        until=until,
-        offset=offset,
-        limit=limit,
     )
 
 
@@ -118,38 +133,90 @@ def _quoted_phrases(text: str) -> tuple[str, ...]:
     return tuple(" ".join(next(filter(None, found)).split()) for found in _QUOTED.findall(text))
 
 
-def weighted_words(index: ChannelPostings, text: str, visible: SearchRange, weights: Weights) -> list[WeightedWord]:
-    """The words of a query, each once."""
+def weighted_words(
+    index: ChannelPostings, intent: SearchIntent, names: Collection[str], visible: SearchRange, weights: Weights
+) -> list[WeightedWord]:
+    """The words of a query, each once; `names` are those that name an author."""
+    roles = _WordRoles(intent, names, weights)
+    language = text_language(intent.text)
     words: dict[tuple[str, ...], WeightedWord] = {}
-    for word in query_words(text, index.languages):
+    for word in query_words(intent.text, index.languages):
         if word.terms not in words:
-            words[word.terms] = _weighted(index, word, visible, weights)
+            for one in _weighted(index, word, language, roles.share(word), visible, weights):
+                words[word.terms if one.match.word == word.word else (one.match.word,)] = one
     return list(words.values())
 
 
-def share_of(index: ChannelPostings, word: QueryWord, weights: Weights) -> float:
-    """The share of a word's idf that counts, by its role in the query."""
-    return weights.name if _is_name(index, word) else weights.vague if word.word in _VAGUE else 1.0
+class _WordRoles:
+    """What the words of a query are there for: to name what is searched for, its author or its day, or to frame the
+    question about it."""
+
+    def __init__(self, intent: SearchIntent, names: Collection[str], weights: Weights) -> None:
+        self._names = names
+        self._dates = date_words(intent.text, intent.days)
+        self._weights = weights
+        self._asks = _ASKING.search(intent.text) is not None
+        self._speakers = {fold(speakers) for speakers in _SPEAKERS.findall(intent.text)}
+
+    def share(self, word: QueryWord) -> float:
+        """The share of a word's idf that counts. Only a question is framed; a title names its topic."""
+        if word.word.removesuffix("'s").lstrip("@") in self._names or word.word in self._dates:
+            return self._weights.name
+        if not self._asks:
+            return 1.0
+        if word.word in _REPORTING or word.word.removesuffix("'s") in self._speakers:
+            return self._weights.reporting
+        return self._weights.vague if word.word in _VAGUE else 1.0
 
 
-def _is_name(index: ChannelPostings, word: QueryWord) -> bool:
-    return word.word.removesuffix("'s").lstrip("@") in index.called
-
-
-def _weighted(index: ChannelPostings, word: QueryWord, visible: SearchRange, weights: Weights) -> WeightedWord:
-    share = share_of(index, word, weights)
+def _weighted(
+    index: ChannelPostings, word: QueryWord, language: str, share: float, visible: SearchRange, weights: Weights
+) -> Iterator[WeightedWord]:
+    """A word with its postings; of a compound that no message has, the words that it is made of."""
     own = [index.number(term) for term in word.terms]
     exact = _postings(index, own, share, visible)
-    related: list[WeightedPostings] = []
     times = sum(len(postings.places) for postings in exact)
-    if times < weights.rare and not _is_name(index, word) and word.word.isascii() and word.word.isalpha():
+    if not exact and share == 1.0:
+        expansion = expand(index, word, language, weights)
+        own, exact = [*own, *expansion.terms], list(_substitutes(index, expansion.terms, share, visible))
+        for part in expansion.parts:
+            yield from _part(index, part, share * weights.part, visible)
+    related: list[WeightedPostings] = []
+    if times < weights.rare and share > weights.name:
         seen = set(own)
-        for terms, worth in ((derived(word.word), weights.derived), (synonyms(word.word), weights.synonym)):
-            numbers = [number for number in map(index.number, terms) if number not in seen]
-            seen.update(numbers)
-            related += _postings(index, numbers, share * worth, visible)
+        for numbers, worth in _relatives(index, word, language, times, weights):
+            more = [number for number in numbers if number not in seen]
+            seen.update(more)
+            related += _postings(index, more, share * worth, visible)
     worth = max((postings.worth for postings in exact), default=0.0)
-    return WeightedWord(MatchedWord(word.word, frozenset(word.terms)), worth, exact, related)
+    yield WeightedWord(MatchedWord(word.word, frozenset(own)), worth, exact, related, share)
+
+
+def _substitutes(
+    index: ChannelPostings, terms: Mapping[int, float], share: float, visible: SearchRange
+) -> Iterator[WeightedPostings]:
+    """The postings of terms that stand for a word."""
+    for worth in sorted(set(terms.values()), reverse=True):
+        yield from _postings(index, [term for term in terms if terms[term] == worth], share * worth, visible)
+
+
+def _part(index: ChannelPostings, part: str, share: float, visible: SearchRange) -> Iterator[WeightedWord]:
+    """A part of a compound as a word of its own."""
+    numbers = [index.number(term) for term in dict.fromkeys(stem(part, language) for language in index.spoken)]
+    exact = _postings(index, numbers, share, visible)
+    if exact:
+        yield WeightedWord(MatchedWord(part, frozenset(numbers)), exact[0].worth, exact, ())
+
+
+def _relatives(
+    index: ChannelPostings, word: QueryWord, language: str, times: int, weights: Weights
+) -> Iterator[tuple[Iterable[int], float]]:
+    """The terms of derived words, synonyms and compounds, and the weight of each kind."""
+    if word.word.isascii() and word.word.isalpha():
+        yield map(index.number, derived(word.word)), weights.derived
+        yield map(index.number, synonyms(word.word)), weights.synonym
+    if times:
+        yield compounds(index, word, language), weights.compound
 
 
 def _postings(
@@ -175,20 +242,6 @@ def _cut(
 def phrase_numbers(index: ChannelPostings, phrase: str) -> list[tuple[int, ...]]:
     """The sequences of terms that a phrase may be indexed as."""
     return [tuple(map(index.number, terms)) for terms in phrase_terms(phrase, index.languages)]
-
-
-def named_people(index: ChannelPostings, text: str, wanted: Sequence[str], weights: Weights) -> Mapping[int, float]:
-    """The score of a message whose author is named in the query, or requested by the caller."""
-    people: dict[int, float] = {}
-    for part in dict.fromkeys(name_parts(text)):
-        for place in index.called.get(part, ()):
-            share = 1 / max(1, len(name_parts(index.names[place])))
-            people[place] = min(weights.author, people.get(place, 0.0) + weights.author * share)
-    asked = {fold(author).lstrip("@") for author in wanted}
-    for place, (author, name) in enumerate(zip(index.ids, index.names, strict=True)) if asked else ():
-        if asked & {fold(author), fold(name), *name_parts(name)}:
-            people[place] = people.get(place, 0.0) + weights.wanted
-    return people
 
 
 def wanted_flags(text: str, weights: Weights) -> list[tuple[int, float]]:

@@ -2,18 +2,19 @@
 
 _LISTS = {
     "english": """
-        a about above after again against all am an and any anybody anyone anything are aren't around as at be been
-        before being between both but by can can't cannot could couldn't did didn't do does doesn't doing don't down
-        during each either else ever every everyone few for from had hadn't has hasn't have haven't having he he'd
-        he'll he's her here here's hers herself hey hi him himself his how how's i i'd i'll i'm i've if in into is isn't
-        it it'd it'll it's its itself just let let's may me might more most much must my myself no nor not now of off
-        oh ok okay on once one ones only or other others our ours ourselves out over own please quite rather really
-        same shall she she'd she'll she's should shouldn't since so some somebody someone something such than that
-        that'd that'll that's the their theirs them themselves then there there's these they they'd they'll they're
-        they've this those through thus to too under until up upon us very was wasn't we we'd we'll we're we've were
-        weren't what what's whatever when when's where where's whether which while who who's whom whose why why's will
-        with within without won't would wouldn't yeah yes yet you you'd you'll you're you've your yours yourself
-        yourselves dont doesnt didnt isnt cant wont im ive id youre thats whats lets gonna wanna gotta
+        a about above after again against ah aha all am an and any anybody anyone anything are aren't around as at be
+        been before being between both but by can can't cannot could couldn't did didn't do does doesn't doing don't
+        down during each either else ever every everyone few for from had hadn't has hasn't have haven't having he he'd
+        he'll he's her here here's hers herself hey hi him himself his hm hmm how how's huh i i'd i'll i'm i've if in
+        into is isn't it it'd it'll it's its itself just let let's may me mhm might mm more most much must my myself no
+        nor not now of off oh ok okay on once one ones only or other others our ours ourselves out over own please
+        quite rather really same shall she she'd she'll she's should shouldn't since so some somebody someone something
+        such than that that'd that'll that's the their theirs them themselves then there there's these they they'd
+        they'll they're they've this those through thus to too uh um under until up upon us very was wasn't we we'd
+        we'll we're we've were weren't what what's whatever when when's where where's whether which while who who's
+        whom whose why why's will with within without won't would wouldn't yeah yes yet you you'd you'll you're you've
+        your yours yourself yourselves dont doesnt didnt isnt cant wont im ive id youre thats whats lets gonna wanna
+        gotta
     """,
     "german": """
         aber alle allem allen als also am an ander andere auch auf aus bei bin bis bist da damit dann das dass dein
@@ -73,11 +74,44 @@ _LISTS = {
         jeg kan kunne man med meg mellom men min mot mye ned noe noen nå og også om opp oss på seg selv si sin skal
         skulle slik som så til um under ut uten vi vil ville vår være vært
     """,
+    "danish": """
+        ad af alle alt anden at blev bliver da de dem den denne der deres det dette dig din disse dog du efter eller en
+        er et for fordi fra før gøre ham han hans har havde have hende hendes her hos hun hvad hvem hver hvis hvor
+        hvordan hvorfor i ikke ind jeg jer jo kan kom kunne man mange med meget men mig min mine mit mod ned noget
+        nogle nu når og også om op os over på selv sig sin skal skulle som sådan thi til ud under var vi vil ville vor
+        være været
+    """,
+    "finnish": """
+        ei eivät että en et emme ette hän he hänen heidän ja jo joka jos jotka kanssa kuin kuka kun me meidän mikä
+        missä mitä mutta myös ne niin nyt nämä olen oli olivat olla olemme on ovat se sekä sen siellä sinä sitten tai
+        te tämä tuo vai vain vaan vielä milloin miksi minä minun minulla meillä sinun teidän ole olet
+    """,
     "polish": """
         a aby ale am bardzo bez bo być by był była było były ci co czy dla do gdy gdzie go i ich ile im ja jak jaki je
         jego jej jest jeszcze już każdy kiedy kto który która które lub ma mam mi mnie mój może my na nad nas nasz nie
         nich nie o od on ona oni po pod przez przy się są ta tak tam te tego tej ten to ty tylko tym u w we więc wy z za
         ze że
+    """,
+    "czech": """
+        a aby aj ale ani asi až bez bude budou by byl byla byli bylo být co do dnes ho i já jak jako je jeho jej její
+        jen ještě jsem jsi jsme jsou jste k kde kdo kdy když ke která které který ma mám má mě mi mít může na nad nám
+        nás nebo než není o od on ona oni pak po pod podle pro proč protože před přes při s se si tak také tam ten to
+        tu už v ve však všechno vy z za ze že
+    """,
+    "hungarian": """
+        a az és hogy nem is ez egy csak még már mert ha vagy van volt lesz lett de meg mint mi ki kell kéne én te ő ti
+        ők ezt azt ezek azok itt ott most majd minden nagyon sem se be le fel el össze után között alatt mellett nekem
+        neked neki hol mikor miért hogyan milyen
+    """,
+    "romanian": """
+        a ai al ale am ar are aș asta acest această ca că care ce cel cea cei cele cum când cu cât da dar de deci din
+        după e ea ei el este eu fi fost în între îi îl își la le lor mai mea meu mi-a mult nici noi nu o or pe pentru
+        poate prin sau să se și sunt suntem te toate tot tu un una unde unei unui va vă vom voi
+    """,
+    "indonesian": """
+        ada adalah agar akan aku anda apa atau bagaimana bahwa banyak beberapa belum bisa bukan dalam dan dapat dari
+        dengan di dia harus hanya ini itu jadi jika juga kalau kami kamu kapan karena ke kepada kita lagi mana masih
+        mereka mau oleh pada saja sangat saya sebagai sedang sudah tapi telah tersebut tetapi tidak untuk yang
     """,
     "turkish": """
         acaba ama ben bana beni bir biz bu bunu çok çünkü da daha de değil diye en gibi hem hep her hiç için ile ise

@@ -1,7 +1,8 @@
-"""Search rows: each channel's index in the tables `search_segments` and `search_stale`, and the hot ones in memory.
+"""Search rows: each channel's index, brought up to date from the rows of its messages, and the hot ones in memory.
 
-Intake costs nothing: the first search after an arrival indexes it. A full stretch of such messages is stored as a
-segment, and segments of similar size are merged, so that a channel never has many.
+Intake costs nothing: the first search after an arrival indexes it, in memory. `index_ahead` stores a full stretch of
+such messages as a segment, writes changed messages into theirs, and merges segments, so that a channel never has many.
+A search loads only the blocks of segments that it needs (`search_segments.py`).
 """
 
 import hashlib
@@ -10,8 +11,11 @@ import threading
 import zlib
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import tzinfo
 from functools import partial
+from itertools import groupby, takewhile
 from typing import NamedTuple, TypeVar
 
 import orjson
@@ -21,35 +25,59 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import CacheSize
 from belino.domain.search import SearchHits, SearchQuery
 from belino.search import tokenizer
+from belino.search.marks import message_marks
 from belino.search.postings import ChannelPostings
-from belino.search.segment import FORMAT, MessageFlag, SegmentEntry, unpack
+from belino.search.segment import MessageFlag, SegmentEntry
+from belino.search.segment_merge import merge
+from belino.search.segment_purge import purge
+from belino.search.stored_segment import StoredSegment, cut
 from belino.search.tokenizer import tokenize
+from belino.search.trigrams import spelling_of
+from belino.search.weights import WEIGHTS, Weights
 from belino.storage import search_passages
-from belino.storage.database import Database, TableRow, Tx
+from belino.storage.database import Database, TableRow, Tx, from_micros
 from belino.storage.encryption import Keys
 from belino.storage.row_ids import SEQ_BITS, SEQ_MASK, find_channel
 from belino.storage.search_hits import ChannelRecords, ChannelView, find_hits
 from belino.storage.search_passages import ChannelPassages
+from belino.storage.search_segments import (
+    BlockCache,
+    BlockReader,
+    IndexUpdate,
+    SegmentKey,
+    channels_behind,
+    list_segments,
+    load_segment,
+    store_update,
+)
+from belino.storage.search_vectors import ChannelVectors, Vector, store_vectors, vectorless
+from belino.storage.static_vectors import StaticVectors
 
-HOT_BYTES = 96 << 20
-"""Memory for all hot indexes together; the least recently used is evicted first."""
+BLOCK_BYTES = 72 << 20
+"""Memory for the blocks that were loaded, of all channels together."""
+HOT_BYTES = 24 << 20
+"""Memory for all hot indexes together, without their blocks; the least recently used is evicted first."""
 STRETCH = 256
 """Messages that make a segment."""
 LAZY = 4
-"""A search stores segments only after that many stretches; `index_ahead` stores each."""
+"""A search that finds that many stretches to index, or as many changes, stores them first."""
+FAN = 4
+"""Segments of similar size that are merged into one."""
+EDITED = 16
+"""A segment is written again when one in that many of its messages was edited."""
 READ_AT_ONCE = 4_096
-PATCHES = 64
-"""Changed messages that are kept as patches before their segments are written again."""
-REMEMBERED = 16_384
-"""Terms whose hashes are cached; computing one takes a microsecond."""
-VERSION = f"{FORMAT}-{tokenizer.VERSION}"
+STEPS = 4
+"""Steps of storing that a search takes; if there is more to store, it covers the newest messages and what is stored."""
+REMEMBERED = 32_768
+"""Terms and trigrams whose hashes are cached; computing one takes a microsecond."""
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 _ENTRIES = """
-SELECT m.id, m.sent, m.author_id, m.author_name, m.author_marks, m.root, m.text, m.forward, m.deleted,
+SELECT m.id, m.sent, m.author_id, m.author_name, m.author_other_names, m.author_marks, m.root, m.text, m.forward,
+    m.deleted,
     (SELECT r.id FROM messages r WHERE r.channel = m.channel AND r.platform_id = m.root ORDER BY r.kind LIMIT 1)
     AS root_number
 FROM messages m WHERE m.id BETWEEN ? AND ? ORDER BY m.id LIMIT ?
@@ -63,30 +91,83 @@ WHERE b.role IN ('own', 'forwarded') AND b.message BETWEEN ? AND ? ORDER BY b.me
 class HotIndex:
     """A channel's index in memory; its lock is held while it is used."""
 
-    def __init__(self, channel: int, number: Callable[[str], int]) -> None:
+    def __init__(self, channel: int, number: Callable[[str], int], cache: BlockCache) -> None:
         self.channel = channel
-        self.number = number
-        self.lock = threading.Lock()
         self.size = 0
         """Its part of the memory of all hot indexes, when it was last measured."""
-        self.clear()
-
-    def clear(self) -> None:
-        """Drop everything; the next use loads it again."""
-        self.postings = ChannelPostings(self.number)
-        self.loaded = False
         self.seen = 0
         """The last note of a changed message that was applied."""
-        self.notes = 0
-        """Notes applied since they were last deleted."""
+        self.cleared = 0
+        """The last one that was to be deleted."""
+        self.skips = False
+        """Whether messages between the segments and the tail are not indexed yet."""
+        self.segments: dict[SegmentKey, StoredSegment] = {}
+        self.postings = ChannelPostings(number)
+        self._number = number
+        self._lock = threading.Lock()
+        self._reader = BlockReader(cache)
+
+    @property
+    def bytes_held(self) -> int:
+        return self.postings.bytes_held + sum(segment.bytes_held for segment in self.segments.values())
+
+    @property
+    def past(self) -> int:
+        """The seq of the last message that is indexed."""
+        return self.postings.seq(len(self.postings) - 1) if len(self.postings) else 0
+
+    @contextmanager
+    def using(self, tx: Tx) -> Iterator[None]:
+        """Use it in a transaction, with the segments that are stored then."""
+        with self._lock:
+            self._reader.tx = tx
+            try:
+                self._follow(tx)
+                yield
+            finally:
+                self._reader.tx = None
+                self.postings.end_use()
+
+    def change(self, seq: int, entry: SegmentEntry | None, note: int) -> None:
+        """Replace a message that changed; None if the store no longer has it."""
+        place = self.postings.place(seq)
+        if place is None:
+            return
+        if self.postings.patch(place, entry or self.postings.without(place), note):
+            self.postings = self._put_together(self.postings, self.postings.tail.entries)
+
+    def drop_tail(self) -> None:
+        """Forget the messages that are in no segment."""
+        self.postings = self._put_together(self.postings, ())
+        self.skips = False
+
+    def _follow(self, tx: Tx) -> None:
+        stored = list_segments(tx, self.channel)
+        if stored == tuple(self.segments):
+            return
+        self.segments = {
+            key: self.segments.get(key) or load_segment(tx, key, self._reader.of(key.id)) for key in stored
+        }
+        last = stored[-1].last if stored else 0
+        newest = [entry for entry in self.postings.tail.entries if entry.seq > last]
+        self.postings = self._put_together(self.postings, newest)
+
+    def _put_together(self, old: ChannelPostings, newest: Sequence[SegmentEntry]) -> ChannelPostings:
+        """The segments, the newest messages, and the changes that the segments do not have yet."""
+        postings = ChannelPostings(self._number, tuple(self.segments.values()))
+        for entry in newest:
+            postings.add(entry)
+        for place, entry in old.patches.entries.items():
+            found = postings.place(entry.seq)
+            if found is not None:
+                postings.patch(found, entry, old.patches.notes[place])
+        return postings
 
 
-class SegmentRange(NamedTuple):
-    """A segment to be stored in place of all that it contains; without content they are only deleted."""
+class Behind(NamedTuple):
+    """A channel whose index is to be stored before it is searched."""
 
-    first: int
-    last: int
-    content: bytes | None
+    channel: int
 
 
 class Unindexed(NamedTuple):
@@ -95,35 +176,34 @@ class Unindexed(NamedTuple):
     readings: Sequence[int]
 
 
-class IndexUpdate(NamedTuple):
-    """What the store is to write of an index, and the last note that it can delete."""
-
-    channel: int
-    ranges: tuple[SegmentRange, ...]
-    noted: int
-
-
 class SearchIndex:
     """The search indexes of all channels."""
 
-    def __init__(self, database: Database, keys: Keys) -> None:
+    def __init__(self, database: Database, keys: Keys, zone: tzinfo, static: StaticVectors | None = None) -> None:
+        """`static` re-ranks results."""
         self._database = database
+        self._static = static
         self._keys = keys
+        self._zone = zone
         self._hot: OrderedDict[int, HotIndex] = OrderedDict()
         self._lock = threading.Lock()
         self._held = 0
+        self._blocks = BlockCache(BLOCK_BYTES)
         self._numbers: dict[str, int] = {}
 
     def cache_sizes(self) -> Mapping[str, CacheSize]:
-        """The hot indexes, and the cached hashes of terms."""
+        """The hot indexes, their blocks, and the cached hashes of terms."""
         return {
             "word_index": CacheSize(entries=len(self._hot), bytes=self._held, most_bytes=HOT_BYTES),
+            "word_blocks": CacheSize(
+                entries=len(self._blocks), bytes=self._blocks.bytes_held, most_bytes=self._blocks.most
+            ),
             "search_terms": CacheSize.of_entries(len(self._numbers), most=REMEMBERED, each=120),
         }
 
-    async def search(self, channel: ConversationKey, query: SearchQuery) -> SearchHits:
+    async def search(self, channel: ConversationKey, query: SearchQuery, weights: Weights = WEIGHTS) -> SearchHits:
         """One page of the messages that match a query."""
-        hits = await self.use(channel, partial(find_hits, query=query))
+        hits = await self.use(channel, partial(find_hits, query=query, weights=weights))
         return SearchHits() if hits is None else hits
 
     async def use(self, channel: ConversationKey, work: Callable[[ChannelView], T]) -> T | None:
@@ -132,22 +212,22 @@ class SearchIndex:
         done = await self._database.read(run)
         if isinstance(done, Unindexed):
             await self._index_readings(done.readings)
-            done = await self._database.read(partial(run, as_it_is=True))
-        if done is None or isinstance(done, Unindexed):
+            done = await self._database.read(partial(run, passages_as_they_are=True))
+        if isinstance(done, Behind):
+            await self._advance(done.channel, STEPS)
+            done = await self._database.read(partial(run, passages_as_they_are=True, as_it_is=True))
+        if done is None or isinstance(done, Unindexed | Behind):
             return None
-        result, update = done
-        await self._write(update)
-        return result
+        return done[0]
 
     async def index_ahead(self) -> int:
         """Index what no search has needed yet, channel by channel. Returns how many channels were behind."""
-        behind = await self._database.read(_behind)
+        behind = await self._database.read(partial(channels_behind, stretch=STRETCH))
         for channel in behind:
-            more = True
-            while more:
-                update, more = await self._database.read(partial(self._advance, channel=channel))
-                await self._write(update)
+            await self._advance(channel)
         await self._index_readings(await self._database.read(partial(search_passages.unindexed, channel=None)))
+        if self._static is not None:
+            await self._make_vectors(self._static)
         return len(behind)
 
     def number(self, term: str) -> int:
@@ -171,31 +251,56 @@ class SearchIndex:
         work: Callable[[ChannelView], T],
         *,
         as_it_is: bool = False,
-    ) -> "tuple[T, IndexUpdate | None] | Unindexed | None":
-        """`as_it_is`: without the documents that are not indexed yet."""
+        passages_as_they_are: bool = False,
+    ) -> "tuple[T] | Unindexed | Behind | None":
+        """`as_it_is`: if much is not indexed yet, the newest messages are, and those that lie between are not found."""
         number = find_channel(tx, channel)
         if number is None:
             return None
-        if not as_it_is and (unindexed := search_passages.unindexed(tx, number)):
+        if not passages_as_they_are and (unindexed := search_passages.unindexed(tx, number)):
             return Unindexed(unindexed)
         hot = self._warm(number)
-        with hot.lock:
-            while self._catch_up(tx, hot):
-                hot.postings.end_tail()
+        with hot.using(tx):
+            if not self._catch_up(tx, hot, as_it_is=as_it_is):
+                return Behind(number)
             passages, records = ChannelPassages(tx, number), ChannelRecords(tx, self._keys, number)
-            result = work(ChannelView(hot.postings, passages, records))
-            update = update_of(hot, LAZY * STRETCH)
+            vectors = None if self._static is None else ChannelVectors(tx, number, self._static)
+            result = work(ChannelView(hot.postings, passages, records, vectors))
         self._weigh(hot)
-        return result, update
+        return (result,)
 
-    def _advance(self, tx: Tx, channel: int) -> tuple[IndexUpdate | None, bool]:
-        """Index the next messages of a channel; True if there may be more."""
+    async def _advance(self, channel: int, most: int | None = None) -> None:
+        """Store what is to be stored of a channel's index, in `most` steps."""
+        done = 0
+        while most is None or done < most:
+            update = await self._database.read(partial(self._next_update, channel=channel))
+            if update is None or not await self._write(update):
+                return
+            done += 1
+
+    def _next_update(self, tx: Tx, channel: int) -> IndexUpdate | None:
+        """The next step of storing a channel's index."""
         hot = self._warm(channel)
-        with hot.lock:
-            more = self._catch_up(tx, hot)
-            update = update_of(hot, STRETCH, patches=0)
+        with hot.using(tx):
+            update = self._stretch(tx, hot)
+            merged = None if update is not None else _to_merge(hot)
         self._weigh(hot)
-        return update, more
+        return update if merged is None else _merged(tx, channel, merged)
+
+    def _stretch(self, tx: Tx, hot: HotIndex) -> IndexUpdate | None:
+        """Changes to segments, a new one, or those that are not needed any more."""
+        if hot.skips:
+            hot.drop_tail()
+        self._apply(tx, hot, self._notes(tx, hot))
+        postings = hot.postings
+        if postings.patches or hot.seen > hot.cleared:
+            hot.cleared = hot.seen
+            return _purged(hot)
+        self._add_newest(tx, hot, hot.past)
+        if len(postings.tail) >= STRETCH:
+            return IndexUpdate(hot.channel, added=cut(postings.tail.arrays(), hot.seen), noted=hot.seen)
+        deleted = _deleted(hot)
+        return IndexUpdate(hot.channel, deleted=deleted) if deleted else None
 
     async def _index_readings(self, readings: Sequence[int]) -> None:
         for reading in readings:
@@ -209,26 +314,31 @@ class SearchIndex:
             except StoreError as error:
                 log.warning("a document's words could not be stored and will be again: %s", type(error).__name__)
 
-    async def _write(self, update: IndexUpdate | None) -> None:
-        if update is None:
-            return
+    async def _make_vectors(self, static: StaticVectors) -> None:
+        """Until there is nothing new: what changes while it is made waits for the next time."""
+        before: list[Vector] = []
+        while (made := await self._database.read(partial(vectorless, static=static))) and made != before:
+            await self._database.write(partial(store_vectors, vectors=made))
+            before = made
+
+    async def _write(self, update: IndexUpdate) -> bool:
         try:
-            await self._database.write(partial(store_update, update=update))
+            return await self._database.write(partial(store_update, update=update))
         except StoreError as error:
             log.warning("the search index could not be stored and will be made again: %s", type(error).__name__)
-            with self._lock:
-                failed = self._hot.pop(update.channel, None)
-                self._held -= failed.size if failed else 0
+            return False
 
     def _warm(self, channel: int) -> HotIndex:
         with self._lock:
-            hot = self._hot.setdefault(channel, HotIndex(channel, self.number))
+            hot = self._hot.get(channel)
+            if hot is None:
+                hot = self._hot[channel] = HotIndex(channel, self.number, self._blocks)
             self._hot.move_to_end(channel)
             return hot
 
     def _weigh(self, hot: HotIndex) -> None:
         """Evict the least recently used indexes while all together are too large."""
-        size = hot.postings.bytes_held
+        size = hot.bytes_held
         with self._lock:
             if self._hot.get(hot.channel) is not hot:
                 return
@@ -237,38 +347,47 @@ class SearchIndex:
             while self._held > HOT_BYTES and len(self._hot) > 1:
                 self._held -= self._hot.popitem(last=False)[1].size
 
-    def _catch_up(self, tx: Tx, hot: HotIndex) -> bool:
-        """Apply changes and index new messages; True if there may be more than is read at once."""
-        if not hot.loaded:
-            _load(tx, hot)
-        self._read_notes(tx, hot)
-        postings = hot.postings
-        past = postings.seqs[-1] if len(postings) else 0
-        entries = self._entries(tx, hot.channel, past + 1, SEQ_MASK)
-        for entry in entries:
-            postings.add(entry)
-        return len(entries) == READ_AT_ONCE
-
-    def _read_notes(self, tx: Tx, hot: HotIndex) -> None:
+    def _catch_up(self, tx: Tx, hot: HotIndex, *, as_it_is: bool) -> bool:
+        """Apply changes and index new messages, in memory; False if there are too many, except as the index is."""
         first = hot.channel << SEQ_BITS
-        notes = tx.execute(
+        query = "SELECT max(id) FROM messages WHERE id BETWEEN ? AND ?"
+        newest = (tx.execute(query, (first, first | SEQ_MASK)).fetchone()[0] or 0) & SEQ_MASK
+        notes = self._notes(tx, hot)
+        if max(newest - hot.past, len(notes)) > LAZY * STRETCH and not as_it_is:
+            return False
+        self._apply(tx, hot, notes)
+        if newest - hot.past > READ_AT_ONCE:
+            hot.drop_tail()
+            hot.skips = True
+        self._add_newest(tx, hot, max(hot.past, newest - READ_AT_ONCE))
+        return True
+
+    def _notes(self, tx: Tx, hot: HotIndex) -> Sequence[tuple[int, int]]:
+        """The next notes of changed messages: the number of the last one about each, and its seq."""
+        first = hot.channel << SEQ_BITS
+        rows = tx.execute(
             "SELECT max(number) AS number, message FROM search_stale WHERE message BETWEEN ? AND ? AND number > ? "
-            "GROUP BY message",
-            (first, first | SEQ_MASK, hot.seen),
-        ).fetchall()
-        if not notes:
-            return
-        postings = hot.postings
-        entries: list[SegmentEntry] = []
-        for note in notes:
-            seq = note["message"] & SEQ_MASK
-            place = postings.place(seq)
-            if place is not None:
-                entries += self._entries(tx, hot.channel, seq, seq) or [postings.without(place)]
-        postings.patch(entries)
+            "GROUP BY message ORDER BY 1 LIMIT ?",
+            (first, first | SEQ_MASK, hot.seen, READ_AT_ONCE),
+        )
+        return [(number, message & SEQ_MASK) for number, message in rows]
+
+    def _apply(self, tx: Tx, hot: HotIndex, notes: Sequence[tuple[int, int]]) -> None:
+        """Read changed messages again."""
+        numbers = {seq: number for number, seq in notes}
+        seqs = sorted(numbers)
+        # Consecutive ones are read together: those that expire often are.
+        for _, run in groupby(enumerate(seqs), lambda numbered: numbered[1] - numbered[0]):
+            some = [seq for _, seq in run]
+            now = {entry.seq: entry for entry in self._entries(tx, hot.channel, some[0], some[-1])}
+            for seq in some:
+                hot.change(seq, now.get(seq), numbers[seq])
         # Only now: if a message could not be read, the next search reads it again.
-        hot.seen = max(note["number"] for note in notes)
-        hot.notes += len(notes)
+        hot.seen = max((number for number, _ in notes), default=hot.seen)
+
+    def _add_newest(self, tx: Tx, hot: HotIndex, past: int) -> None:
+        for entry in self._entries(tx, hot.channel, past + 1, SEQ_MASK):
+            hot.postings.add(entry)
 
     def _entries(self, tx: Tx, channel: int, first: int, last: int) -> list[SegmentEntry]:
         """The channel's messages between two seqs, as many as are read at once."""
@@ -279,16 +398,25 @@ class SearchIndex:
         captions: dict[int, list[str]] = {}
         for row in tx.execute(_CAPTIONS, (rows[0]["id"], rows[-1]["id"])):
             captions.setdefault(row["message"], []).extend(filter(None, (row["caption"], row["file_name"])))
-        return [self._entry(row, captions.get(row["id"])) for row in rows]
+        spellings: dict[int, array[int]] = {}
+        return [self._entry(row, captions.get(row["id"]), spellings) for row in rows]
 
-    def _entry(self, row: TableRow, captions: Sequence[str] | None) -> SegmentEntry:
-        """`captions`: captions and file names of its media; None if it has none."""
+    def _entry(self, row: TableRow, captions: Sequence[str] | None, spellings: dict[int, "array[int]"]) -> SegmentEntry:
+        """`captions`: captions and names of its media's files; None if it has none. `spellings` gets its words."""
         text: str = row["text"]
         if row["forward"] is not None:
             text = f"{text}\n{orjson.loads(row['forward'])['text']}"
         said = tokenize(text)
         shown = tokenize("\n".join(caption for caption in captions or () if caption != row["text"]))
-        numbers = [self.number(term) for term in said.terms] + [self.number(term) for term in shown.terms]
+        day = from_micros(row["sent"]).astimezone(self._zone).date()
+        names = row["author_other_names"]
+        marks = [] if row["deleted"] is not None else message_marks(row["author_id"], names, text, said, day)
+        terms = said.terms + marks + shown.terms
+        known, number = self._numbers, self.number
+        numbers = [known.get(term) or number(term) for term in terms]
+        for term, spelled in zip(terms, numbers, strict=True):
+            if spelled not in spellings:
+                spellings[spelled] = spelling_of(term, number)
         flags = said.flags
         flags |= MessageFlag.AGENT if row["author_marks"] & 2 else 0
         flags |= MessageFlag.GONE if row["deleted"] is not None else 0
@@ -304,82 +432,44 @@ class SearchIndex:
             terms=array("Q", numbers),
             captions=len(shown.terms),
             language=said.language,
+            spellings=spellings,
         )
 
 
-def update_of(hot: HotIndex, stretch: int, patches: int = PATCHES) -> IndexUpdate | None:
-    """Make segments of `stretch` messages and more, and return what the store is to write of them."""
-    postings = hot.postings
-    if len(postings.tail) >= stretch:
-        postings.end_tail()
-        postings.merge_segments()
-    if len(postings.patches) > patches:
-        postings.rewrite_patched()
-    deleted = postings.deleted_segments()
-    new = [segment for segment in postings.segments[len(deleted) :] if not segment.stored]
-    noted = hot.seen if hot.notes > patches and not postings.patches_in_segments else 0
-    if not new and not noted and not deleted:
-        return None
-    for segment in new:
-        segment.stored = True
-    hot.notes = 0 if noted else hot.notes
-    ranges = [SegmentRange(segment.seqs[0], segment.seqs[-1], None) for segment in deleted]
-    ranges += [SegmentRange(segment.seqs[0], segment.seqs[-1], segment.pack()) for segment in new]
-    if deleted:
-        hot.clear()
-    return IndexUpdate(hot.channel, tuple(ranges), noted)
+def _purged(hot: HotIndex) -> IndexUpdate:
+    """Changed messages, written into their segments."""
+    patches, changed = hot.postings.patches, {}
+    for (key, segment), base in zip(hot.segments.items(), hot.postings.bases, strict=True):
+        own = {place - base: entry for place, entry in patches.entries.items() if 0 <= place - base < len(segment)}
+        if own:
+            changed[key] = purge(segment, own, hot.seen)
+    return IndexUpdate(hot.channel, changed=changed, noted=hot.seen)
 
 
-def store_update(tx: Tx, update: IndexUpdate) -> None:
-    """Store segments in place of those that hold the same messages."""
-    channel = update.channel
-    for stretch in update.ranges:
-        held = (channel, stretch.first, stretch.last, VERSION)
-        larger = "SELECT 1 FROM search_segments WHERE channel = ? AND first <= ? AND last > ? AND version = ?"
-        if tx.execute(larger, held).fetchone() is not None:
-            continue  # another search has already merged more of them
-        tx.execute(
-            "DELETE FROM search_segments WHERE channel = ?1 AND (first >= ?2 AND last <= ?3 "
-            "OR first <= ?3 AND last >= ?2 AND version <> ?4)",
-            held,
-        )
-        if stretch.content is not None:
-            tx.execute(
-                "INSERT INTO search_segments (channel, first, last, version, content) VALUES (?, ?, ?, ?, ?)",
-                (*held, stretch.content),
-            )
-    first = channel << SEQ_BITS
-    tx.execute(
-        "DELETE FROM search_stale WHERE message BETWEEN ? AND ? AND number <= ?",
-        (first, first | SEQ_MASK, update.noted),
-    )
+def _deleted(hot: HotIndex) -> list[SegmentKey]:
+    """The oldest segments with only deleted messages, without the newest: it marks how far the index goes."""
+    return list(takewhile(lambda key: hot.segments[key].is_gone, list(hot.segments)[:-1]))
 
 
-def _load(tx: Tx, hot: HotIndex) -> None:
-    """Load the stored segments, up to the first of another version."""
-    hot.loaded = True
-    rows = tx.execute("SELECT * FROM search_segments WHERE channel = ? ORDER BY first", (hot.channel,))
-    past = -1
-    for row in rows:
-        segment = unpack(row["content"]) if row["version"] == VERSION and row["first"] > past else None
-        if segment is None:
-            break
-        past = row["last"]
-        segment.stored = True
-        hot.postings.add_segment(segment)
+def _to_merge(hot: HotIndex) -> list[SegmentKey] | None:
+    """The last segments if the later ones outgrow the first of them, or one of which much was edited."""
+    keys, sizes = list(hot.segments), [len(segment) for segment in hot.segments.values()]
+    for at in range(len(sizes) - 1):
+        if sum(sizes[at + 1 :]) >= (FAN - 1) * sizes[at]:
+            return keys[at:]
+    for key, segment in hot.segments.items():
+        if segment.edits is not None and len(segment.edits.docs) * EDITED > len(segment):
+            return [key]
+    return None
 
 
-def _behind(tx: Tx) -> list[int]:
-    """Channels with changes, or enough messages for a segment, that are not in the stored index."""
-    rows = tx.execute(
-        "SELECT c.id, (SELECT max(m.id) FROM messages m WHERE m.id BETWEEN c.id << ?1 AND c.id << ?1 | ?2) AS newest, "
-        "(SELECT max(s.last) FROM search_segments s WHERE s.channel = c.id) AS last, EXISTS (SELECT 1 FROM "
-        "search_stale t WHERE t.message BETWEEN c.id << ?1 AND c.id << ?1 | ?2) AS noted FROM channels c",
-        (SEQ_BITS, SEQ_MASK),
-    )
-    return [
-        row["id"] for row in rows if row["noted"] or ((row["newest"] or 0) & SEQ_MASK) - (row["last"] or 0) >= STRETCH
-    ]
+def _merged(tx: Tx, channel: int, keys: Sequence[SegmentKey]) -> IndexUpdate:
+    """Merge segments. It takes long, so the index is used while it lasts, and no block is cached."""
+    reader = BlockReader(BlockCache(0))
+    reader.tx = tx
+    segments = [load_segment(tx, key, reader.of(key.id)) for key in keys]
+    merged = merge([segment.arrays() for segment in segments])
+    return IndexUpdate(channel, deleted=keys, added=cut(merged, min(segment.head.noted for segment in segments)))
 
 
 def _root(row: TableRow) -> int:
