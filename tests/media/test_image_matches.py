@@ -1,7 +1,7 @@
 """What was sent before is said of a picture, in its channel, once its bytes are here; and never instead of it."""
 
 from base64 import b64encode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from belino.media.image_hash import Likenesses
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
 from belino.testing.clock import FakeClock
+from blob_files import path_of
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
 TEAM = ConversationKey(platform="web", account="default", channel="team")
@@ -48,6 +49,16 @@ def seen(shape: bytes, tint: bytes = b"0") -> bytes:
     )
 
 
+class Closely:
+    """Compares up close as the test says."""
+
+    def __init__(self, *, agree: bool = True) -> None:
+        self._agree = agree
+
+    async def agree(self, part: Blob, whole: Blob, frame: Sequence[float]) -> bool:
+        return self._agree
+
+
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
     store = await open_store(Home.at(tmp_path / "state"), clock=CLOCK)
@@ -78,7 +89,7 @@ async def send(store: Store, number: int, content: bytes, channel: ConversationK
 
 
 async def test_a_picture_that_was_sent_before_says_so_on_fetch_and_in_the_list(store: Store) -> None:
-    likenesses = Likenesses(Eyes(), store)
+    likenesses = Likenesses(Eyes(), store, Closely())
     first, blob = await send(store, 1, b"7@0")
     assert await likenesses.note(TEAM, first, blob) == ""
     copy, copied = await send(store, 2, b"7@1")
@@ -93,18 +104,29 @@ async def test_a_picture_that_was_sent_before_says_so_on_fetch_and_in_the_list(s
 
 async def test_a_picture_is_decoded_once_wherever_it_is_sent_and_whoever_asks(store: Store) -> None:
     eyes = Eyes()
-    likenesses = Likenesses(eyes, store)
+    likenesses = Likenesses(eyes, store, Closely())
     ref, blob = await send(store, 1, b"7@0")
     for _ in range(3):
         await likenesses.note(TEAM, ref, blob)
     theirs, same = await send(store, 1, b"7@0", OTHER)
     assert await likenesses.note(OTHER, theirs, same) == ""
-    assert await Likenesses(eyes, store).note(TEAM, ref, blob) == ""
+    assert await Likenesses(eyes, store, Closely()).note(TEAM, ref, blob) == ""
     assert eyes.looks == 1
 
 
+async def test_nothing_is_said_of_a_picture_that_differs_up_close_or_whose_bytes_are_gone(store: Store) -> None:
+    first, blob = await send(store, 1, b"7@0")
+    copy, copied = await send(store, 2, b"7@1")
+    differs = Likenesses(Eyes(), store, Closely(agree=False))
+    await differs.note(TEAM, first, blob)
+    assert await differs.note(TEAM, copy, copied) == ""
+    path_of(store, blob).unlink()
+    await store.tidy(all_strays=True)
+    assert await Likenesses(Eyes(), store, Closely()).note(TEAM, copy, copied) == ""
+
+
 async def test_nothing_is_said_of_pictures_in_other_channels(store: Store) -> None:
-    likenesses = Likenesses(Eyes(), store)
+    likenesses = Likenesses(Eyes(), store, Closely())
     first, blob = await send(store, 1, b"7@0")
     await likenesses.note(TEAM, first, blob)
     copy, copied = await send(store, 2, b"7@1", OTHER)
@@ -112,7 +134,7 @@ async def test_nothing_is_said_of_pictures_in_other_channels(store: Store) -> No
 
 
 async def test_nothing_is_said_of_a_picture_that_was_deleted(store: Store) -> None:
-    likenesses = Likenesses(Eyes(), store)
+    likenesses = Likenesses(Eyes(), store, Closely())
     first, blob = await send(store, 1, b"7@0")
     copy, copied = await send(store, 2, b"7@1")
     await likenesses.note(TEAM, first, blob)
@@ -123,7 +145,7 @@ async def test_nothing_is_said_of_a_picture_that_was_deleted(store: Store) -> No
 
 async def test_a_picture_that_cannot_be_decoded_is_only_not_compared(store: Store) -> None:
     ref, blob = await send(store, 1, b"broken")
-    assert await Likenesses(Eyes(), store).note(TEAM, ref, blob) == ""
+    assert await Likenesses(Eyes(), store, Closely()).note(TEAM, ref, blob) == ""
 
 
 @pytest.mark.parametrize(
@@ -146,5 +168,5 @@ async def test_a_child_that_lies_is_not_believed(answer: dict[str, Any], store: 
             return answer
 
     ref, blob = await send(store, 1, b"7@0")
-    assert await Likenesses(Liar(), store).note(TEAM, ref, blob) == ""
+    assert await Likenesses(Liar(), store, Closely()).note(TEAM, ref, blob) == ""
     assert await store.prints(TEAM) == ()

@@ -38,7 +38,7 @@ class Hand:
 
 def made(hand: Hand) -> Renderer:
     maker: Any = hand
-    return Renderer(Makers(images=maker, documents=maker, videos=maker, sounds=maker, sheets=maker))
+    return Renderer(Makers(images=maker, documents=maker, videos=maker, sounds=maker, windows=maker, sheets=maker))
 
 
 def item(mime: str) -> Item:

@@ -62,7 +62,7 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
 
 def renderer(hand: Hand, town: Town | None) -> Renderer:
     maker: Any = hand
-    makers = Makers(images=maker, documents=maker, videos=maker, sounds=maker, sheets=maker)
+    makers = Makers(images=maker, documents=maker, videos=maker, sounds=maker, windows=maker, sheets=maker)
     return Renderer(makers, town.store if town else None)
 
 
