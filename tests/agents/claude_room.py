@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from belino.agents.claude import Agent, Config
 from belino.domain.errors import ToolError
-from belino.domain.media import Block, ImageBlock, TextBlock
+from belino.domain.media import Block, DocumentBlock, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.turn import Final, ReplyPart, ToolSpec, Turn
 from belino.net.redact import Secret
@@ -58,6 +58,12 @@ class Box:
 
 def picture(data: bytes, *, ref: str = REF, mime: str = "image/png") -> ImageBlock:
     return ImageBlock(mime=mime, data=data, ref=ref, sha256=sha256(data).hexdigest())
+
+
+def document(data: bytes, *, ref: str = REF) -> DocumentBlock:
+    return DocumentBlock(
+        mime="application/pdf", data=data, ref=ref, sha256=sha256(data).hexdigest(), tokens=100, pages=1
+    )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """A model agent in a test's hand: every wire format, a toolbox of one tool, a memory that is only bytes."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,7 +18,16 @@ from belino.domain.message import ConversationKey
 from belino.domain.turn import ReplyPart, ToolSpec, Turn
 from belino.net.redact import Secret
 from belino.testing import make_png
-from belino.testing.models import ModelFailure, ModelServer, anthropic, gemini, openai
+from belino.testing.models import (
+    ModelAnswer,
+    ModelFailure,
+    ModelRequest,
+    ModelServer,
+    ModelToolCall,
+    anthropic,
+    gemini,
+    openai,
+)
 from belino.testing.models.anthropic import MessagesServer
 from belino.testing.models.gemini import GeminiServer
 from belino.testing.models.openai import OpenAIServer
@@ -30,6 +40,9 @@ PNG = make_png(12, 9)
 OTHER_PNG = make_png(7, 5)
 PATIENCE = 60.0
 BROKEN = b"no picture at all"
+SEEN = ModelAnswer(text="I see a cat.")
+LOOKS = ModelAnswer(text="Let me look.", calls=(ModelToolCall(tool="fetch_media", arguments={"ref": REF}),))
+PHOTO = f"[Image: photo.jpg, 1KB, image/png, ref:{REF}] what is this?"
 
 FETCH = ToolSpec(
     name="fetch_media",
@@ -176,3 +189,10 @@ async def played(agent: Agent, asked: Turn) -> list[ReplyPart]:
     """Every part of a turn."""
     async with asyncio.timeout(PATIENCE):
         return [part async for part in agent.run_turn(asked)]
+
+
+def messages_in(asked: ModelRequest) -> list[str]:
+    """The messages of a request, each as text."""
+    body = asked.body
+    listed = body.get("messages") or body.get("contents") or body.get("input") or []
+    return [json.dumps(message) for message in listed]

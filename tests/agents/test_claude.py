@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from agents.claude_room import KEY, REF, SYSTEM, Box, Memory, Room, final, only, picture, settings, settled
+from agents.claude_room import KEY, REF, SYSTEM, Box, Memory, Room, document, final, only, picture, settings, settled
 from belino.agents.claude import Agent
 from belino.domain.errors import AgentError, MemoryLost
 from belino.domain.media import FileBlock, TextBlock
 from belino.domain.turn import Accepted, Compacted, Final, Refused, ReplyPart, TextDelta, ToolNote, Usage
 from belino.media.image.header import image_size
-from belino.testing.files import make_png
+from belino.testing.files import make_pdf, make_png
 from belino.testing.models import (
     ModelAnswer,
     ModelCut,
@@ -24,7 +24,7 @@ from belino.testing.models import (
     ModelRequest,
     ModelToolCall,
 )
-from belino.testing.models.anthropic import MessagesServer, images, texts
+from belino.testing.models.anthropic import MessagesServer, documents, images, texts
 
 pytestmark = pytest.mark.slow
 
@@ -250,6 +250,30 @@ async def test_a_refused_picture_is_dropped_and_never_sent_again(tmp_path: Path,
     assert not any(bad in images(asked.body) for asked in server.asked[refused_at - 1 :])
     assert images(server.asked[-1].body) == [good]
     assert f"ref:{REF} cannot be shown" in texts(server.asked[-1].body)
+
+
+async def test_a_document_goes_with_the_message_and_stays_in_the_conversation(tmp_path: Path) -> None:
+    pdf = make_pdf("The ferry leaves at nine")
+    async with MessagesServer() as server, settled(tmp_path, server) as room:
+        here = room()
+        await here.say("when does it leave?", document(pdf))
+        await here.say("and back?")
+    assert [documents(asked.body) for asked in server.asked] == [[pdf], [pdf]]
+
+
+@pytest.mark.parametrize(
+    "broken", [b"%PDF-1.4 without a page", make_pdf() + b"/Encrypt", b"no document"], ids=["empty", "locked", "none"]
+)
+async def test_a_refused_document_is_dropped_and_never_sent_again(tmp_path: Path, broken: bytes) -> None:
+    shown = make_png(10, 10)
+    async with MessagesServer([ModelAnswer(text="fine")]) as server, settled(tmp_path, server) as room:
+        here = room()
+        await here.say("before")
+        parts = await here.say("what is in it?", picture(shown, ref="tg_aaaaaaaaaaaa"), document(broken))
+        await here.say("and now?")
+    assert [part.ref for part in only(Refused, parts)] == [REF] and final(parts) == "ok"
+    assert documents(server.asked[-1].body) == [] and images(server.asked[-1].body) == [shown]
+    assert f"The document ref:{REF} cannot be shown" in texts(server.asked[-1].body)
 
 
 async def test_a_refused_picture_of_a_tool_is_dropped_too(tmp_path: Path) -> None:

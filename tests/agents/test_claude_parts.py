@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from agents.claude_room import KEY, REF, Box, picture
+from agents.claude_room import KEY, REF, Box, document, picture
 from belino.agents.claude import Agent, Config, Replay, child, hosts
 from belino.agents.claude.child import INHERITED, Child, command, environment, leash
-from belino.agents.claude.listen import blamed, blames_a_picture, failure, why_refused
+from belino.agents.claude.listen import blamed, blames_media, failure, why_refused
 from belino.agents.claude.session import Mark, own_folder
 from belino.agents.claude.wire import CUT, RESULT_CHARS, message_content, tool_content
 from belino.config import from_table
@@ -184,11 +184,30 @@ def test_trouble_becomes_a_sentence(kind: str, status: int | None, reason: str, 
     assert words in str(failure(kind, status, reason))
 
 
-def test_a_picture_is_blamed_only_by_an_error_that_names_pictures() -> None:
-    assert blames_a_picture("invalid_request", "API Error: an image in the conversation could not be processed")
-    assert blames_a_picture("unknown", "API Error: 400 messages.2.content.1: image refused")
-    assert not blames_a_picture("unknown", "API Error: 400 Output blocked by content filtering policy")
-    assert not blames_a_picture("server_error", "API Error: 500 image service down")
+def test_media_is_blamed_only_by_an_error_that_names_it() -> None:
+    assert blames_media("invalid_request", "API Error: an image in the conversation could not be processed")
+    assert blames_media("unknown", "API Error: 400 messages.2.content.1: image refused")
+    assert blames_media("invalid_request", "API Error: a document in the conversation could not be processed")
+    assert blames_media("invalid_request", "PDF is password protected")
+    assert not blames_media("unknown", "API Error: 400 Output blocked by content filtering policy")
+    assert not blames_media("server_error", "API Error: 500 image service down")
+
+
+def test_a_refused_document_takes_no_picture_along_and_no_picture_a_document() -> None:
+    seen, read = picture(b"1", ref="tg_aaaaaaaaaaaa"), document(b"%PDF-")
+    sent = (TextBlock(text="hi"), seen, read)
+    assert blamed("API Error: a document in the conversation could not be processed", sent, [seen, read]) == (read,)
+    assert blamed("API Error: an image in the conversation could not be processed", sent, [seen, read]) == (seen,)
+
+
+def test_a_document_goes_with_the_message_and_is_words_in_a_tools_result() -> None:
+    (content,) = message_content((document(b"%PDF-"),), {})
+    assert content["type"] == "document"
+    assert content["source"] == {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
+    (words,) = tool_content((document(b"%PDF-"),), {})
+    assert words["text"] == f"[The document ref:{REF} cannot be shown: this agent takes it only with a message]"
+    (words,) = message_content((document(b"%PDF-"),), {REF: "it is broken"})
+    assert words["text"] == f"[The document ref:{REF} cannot be shown: it is broken]"
 
 
 def test_the_picture_the_error_points_at_is_dropped_and_no_other() -> None:

@@ -227,13 +227,15 @@ async def test_asked_what_it_was_told_it_shows_it_with_its_price(town: Town) -> 
 
 async def test_asked_for_a_chart_it_draws_one_and_hands_it_over(town: Town) -> None:
     sender = Librarian("chart-1.png: image/png, 640×360. It goes out with your answer as a photo.")
-    context = TextBlock(text=f"<<<channel {FENCE}\n1|01-01 11:02|Ana|hi\n2|01-01 11:59|Bo|ho\n{FENCE} channel>>>")
+    header = "id|time|author|text (UTC; today is 2026-01-01)"
+    lines = f"{header}\nkv305|11:02|Ana|hi\nab117||Bo|ho\nmc902|12-31 23:59|Bo|before\nrt440|01-01 00:01|Bo|after"
+    context = TextBlock(text=f"<<<channel {FENCE}\n{lines}\n{FENCE} channel>>>")
     parts = await answer(town, "Draw a chart of my messages", before=(context,), toolbox=sender)
     ((name, arguments),) = sender.calls
     path = Path(str(arguments["path"]))
-    assert (name, arguments["caption"], path.parent) == ("send_media", "Messages by hour", town.folder)
+    assert (name, arguments["caption"], path.parent) == ("send_media", "Messages by day", town.folder)
     assert image_size(path.read_bytes()) == ("image/png", 640, 360)
-    assert "I drew a chart of the 3 messages I know of, by hour. No model chose it: I counted." in final(parts)
+    assert "I drew a chart of the 5 messages I know of, by day. No model chose it: I counted." in final(parts)
     assert final(parts).endswith("It goes out with your answer as a photo.")
     assert notes(parts) == [ToolNote(tool="send_media", text="drawing a chart")]
 

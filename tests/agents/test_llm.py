@@ -3,9 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator
 from contextlib import aclosing
-from itertools import pairwise
 
 import pytest
 from pydantic_ai.messages import ToolCallPart
@@ -13,23 +11,27 @@ from pydantic_ai.messages import ToolCallPart
 from agents.llm_room import (
     BROKEN,
     KEY,
+    LOOKS,
     OTHER_PNG,
     OTHER_REF,
     PATIENCE,
+    PHOTO,
     PNG,
     REF,
+    SEEN,
     SYSTEM,
     WIRES,
     Memory,
     Shelf,
     Wire,
+    messages_in,
     picture,
     played,
     turn,
 )
 from belino.agents.llm import Agent, Config
 from belino.agents.llm.exchange import arguments_of
-from belino.domain.errors import AgentError, ConfigError, MemoryLost
+from belino.domain.errors import AgentError, ConfigError
 from belino.domain.media import FileBlock
 from belino.domain.turn import Compacted, Final, Refused, ReplyPart, TextDelta, ToolNote, Usage
 from belino.testing.models import (
@@ -48,28 +50,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*invalid escape sequence:DeprecationWarning"),
 ]
 
-SEEN = ModelAnswer(text="I see a cat.")
-LOOKS = ModelAnswer(text="Let me look.", calls=(ModelToolCall(tool="fetch_media", arguments={"ref": REF}),))
-PHOTO = f"[Image: photo.jpg, 1KB, image/png, ref:{REF}] what is this?"
 BUSY = ModelFailure(status=429, kind="rate_limit_exceeded", message="Rate limit reached", headers={"Retry-After": "0"})
 DOWN = ModelFailure(status=500, kind="server_error", message="The server had an error", headers={"Retry-After": "0"})
-
-
-# The rest costs an import more, or speaks a format that is tried already.
-QUICK = ("anthropic", "chat", "responses")
-
-
-@pytest.fixture(
-    params=[name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in WIRES], ids=str
-)
-def wire(request: pytest.FixtureRequest) -> Wire:
-    return WIRES[request.param]
-
-
-@pytest.fixture
-async def server(wire: Wire) -> AsyncIterator[ModelServer]:
-    async with wire.server(key=KEY) as server:
-        yield server
 
 
 def said(parts: list[ReplyPart]) -> str:
@@ -238,45 +220,6 @@ async def test_a_provider_that_blames_pictures_that_are_not_there_is_asked_once(
     assert len(server.asked) == 1
 
 
-async def test_another_agent_remembers_the_conversation_with_a_byte_equal_beginning(
-    wire: Wire, server: ModelServer
-) -> None:
-    memory = Memory()
-    server.script = [LOOKS, SEEN, ModelAnswer(text="As I said, a cat.")]
-    async with wire.agent(server) as agent:
-        await played(agent, turn(PHOTO, memory=memory))
-    async with wire.agent(server) as agent:
-        parts = await played(agent, turn("really?", memory=memory, number=2))
-    assert parts[-1] == Final(text="As I said, a cat.")
-    before, after = (_messages(asked) for asked in server.asked[1:])
-    assert after[: len(before)] == before
-    assert wire.images(server.asked[2].body) == [PNG]
-
-
-def _messages(asked: ModelRequest) -> list[str]:
-    body = asked.body
-    listed = body.get("messages") or body.get("contents") or body.get("input") or []
-    return [json.dumps(message) for message in listed]
-
-
-async def test_pictures_older_than_three_turns_become_lines_that_tell_how_to_see_them_again(
-    wire: Wire, server: ModelServer
-) -> None:
-    memory = Memory()
-    gone: list[tuple[int, Compacted]] = []
-    async with wire.agent(server) as agent:
-        for number in range(1, 7):
-            blocks = (PHOTO, picture()) if number == 1 else ("go on",)
-            parts = await played(agent, turn(*blocks, memory=memory, number=number))
-            gone += [(number, part) for part in parts if isinstance(part, Compacted)]
-    # Told with the turn after which it is gone: the next turn's toolbox shows it again.
-    assert gone == [(4, Compacted(only=(REF,)))]
-    assert [len(wire.images(asked.body)) for asked in server.asked] == [1, 1, 1, 1, 0, 0]
-    marker = f"[Image: photo.jpg, shown at turn 1; fetch_media({REF}) shows it again]"
-    assert marker in json.dumps(server.asked[4].body)
-    assert json.dumps(server.asked[5].body).count(marker) == 1
-
-
 async def test_two_conversations_at_once_never_meet(wire: Wire, server: ModelServer) -> None:
     both = asyncio.Barrier(2)
 
@@ -289,7 +232,7 @@ async def test_two_conversations_at_once_never_meet(wire: Wire, server: ModelSer
         text = json.dumps(asked.body)
         own = "red" if "canary-red" in text else "blue"
         assert "canary-red" not in text or "canary-blue" not in text
-        return ModelAnswer(text=f"{own} it is") if len(_messages(asked)) > 2 else LOOKS
+        return ModelAnswer(text=f"{own} it is") if len(messages_in(asked)) > 2 else LOOKS
 
     server.script = answer
     async with wire.agent(server) as agent, asyncio.TaskGroup() as group:
@@ -329,12 +272,6 @@ async def test_the_doctor_is_told_that_nobody_is_there(wire: Wire, server: Model
     assert not finding.ok
     assert "cannot be reached" in finding.says
     assert "base_url" in finding.cure
-
-
-@pytest.fixture
-async def chat() -> AsyncIterator[ModelServer]:
-    async with WIRES["chat"].server() as server:
-        yield server
 
 
 async def test_a_model_that_never_stops_calling_must_answer_in_the_end(chat: ModelServer) -> None:
@@ -393,65 +330,6 @@ async def test_a_file_is_a_path_to_a_model(chat: ModelServer, tmp_path: object) 
     assert "File: /folder/report.pdf (application/pdf)" in json.dumps(chat.asked[0].body)
 
 
-async def test_the_oldest_turns_leave_a_full_memory_and_their_pictures_are_told(chat: ModelServer) -> None:
-    memory = Memory()
-    gone: list[str] = []
-    async with WIRES["chat"].agent(chat, history_tokens=2500, image_turns=100) as agent:
-        for number in range(1, 12):
-            blocks = (PHOTO, picture()) if number == 1 else (f"turn {number} " + "word " * 200,)
-            parts = await played(agent, turn(*blocks, memory=memory, number=number))
-            gone += [ref for part in parts if isinstance(part, Compacted) for ref in part.only]
-    assert gone == [REF]
-    lengths = [len(_messages(asked)) for asked in chat.asked]
-    assert max(lengths) < 22
-    # Cut deep and seldom: between two cuts every request begins with the one before.
-    cuts = sum(later <= earlier for earlier, later in pairwise(lengths))
-    assert 1 <= cuts <= 4
-
-
-TOO_LONG = ModelFailure(
-    status=400, kind="context_length_exceeded", message="This model's maximum context length is 8192 tokens."
-)
-
-
-async def test_a_conversation_too_long_for_the_model_is_begun_anew(chat: ModelServer) -> None:
-    memory = Memory()
-    chat.script = [SEEN, TOO_LONG, TOO_LONG]
-    async with WIRES["chat"].agent(chat) as agent:
-        await played(agent, turn(PHOTO, picture(), memory=memory))
-        with pytest.raises(MemoryLost, match="lower history_tokens"):
-            await played(agent, turn("and?", memory=memory, number=2))
-        with pytest.raises(AgentError, match="longer than the model takes") as caught:
-            await played(agent, turn("and?", number=2))
-    assert not isinstance(caught.value, MemoryLost)
-
-
-async def test_a_turn_that_grows_too_long_on_the_way_goes_on_without_the_past(chat: ModelServer) -> None:
-    memory = Memory()
-    chat.script = [SEEN, LOOKS, TOO_LONG, SEEN]
-    async with WIRES["chat"].agent(chat) as agent:
-        await played(agent, turn("old", picture(OTHER_REF, OTHER_PNG), memory=memory))
-        parts = await played(agent, turn(PHOTO, memory=memory, number=2))
-    assert Compacted(only=(OTHER_REF,)) in parts
-    assert parts[-1] == Final(text="I see a cat.")
-    assert WIRES["chat"].images(chat.asked[3].body) == [PNG]
-
-
-async def test_a_memory_that_cannot_be_read_is_told_before_anything_is_asked(chat: ModelServer) -> None:
-    memory = Memory()
-    async with WIRES["chat"].agent(chat) as agent:
-        for held in (
-            b"\xff",
-            b"[]",
-            b'{"version":99,"turns":[]}',
-            b'{"version":1,"turns":[{"number":1,"messages":[{}]}]}',
-        ):
-            memory.held = held
-            with pytest.raises(MemoryLost):
-                await played(agent, turn("hi", memory=memory))
-    assert not chat.asked
-
-
 @pytest.mark.parametrize("name", ["chat", "responses", pytest.param("gemini", marks=pytest.mark.slow)])
 async def test_an_answer_cut_at_its_limit_says_so(name: str) -> None:
     wire, script = WIRES[name], [ModelAnswer(text="Once upon a", output_tokens=10)]
@@ -471,16 +349,6 @@ async def test_a_filter_that_blames_the_picture_leaves_it_out() -> None:
         parts = await played(agent, turn(PHOTO, picture()))
     assert Refused(ref=REF, why="its content") in parts
     assert parts[-1] == Final(text="I see a cat.")
-
-
-async def test_a_model_that_no_longer_sees_is_sent_no_old_picture(chat: ModelServer) -> None:
-    memory = Memory()
-    async with WIRES["chat"].agent(chat) as agent:
-        await played(agent, turn(PHOTO, picture(), memory=memory))
-    async with WIRES["chat"].agent(chat, sees_images=False) as agent:
-        parts = await played(agent, turn("and?", memory=memory, number=2))
-    assert parts[0] == Compacted(only=(REF,))
-    assert WIRES["chat"].images(chat.asked[1].body) == []
 
 
 async def test_a_named_picture_is_left_out_alone() -> None:

@@ -47,6 +47,26 @@ SAID = [
     ("ollama", 500, "Failed to load image or audio file", "read"),
     ("ollama", 500, "this model is missing data required for image input", "sees no pictures"),
     ("ollama", 400, "something else about an image", "would not take"),
+    ("anthropic", 400, "messages.4.content.0.pdf.source: A maximum of 100 PDF pages may be provided.", "pages"),
+    ("anthropic", 400, "The PDF specified is password protected.", "password"),
+    ("anthropic", 400, "messages.0.content.1.pdf.source.base64.data: The PDF specified was not valid.", "read"),
+    ("anthropic", 400, "Could not process PDF", "read"),
+    (
+        "openai",
+        400,
+        "Invalid file data: 'messages[1].content[0].file.file_data'. Expected a base64-encoded data URL",
+        "read",
+    ),
+    ("openai", 400, "The audio file could not be decoded or its format is not supported.", "read"),
+    ("openai", 400, "Invalid content type. input_audio is only supported by certain models.", "hears no sounds"),
+    (
+        "openai",
+        400,
+        "Invalid value: 'file'. Supported values are: 'text', 'refusal', 'image_url', and 'input_audio'.",
+        "takes no documents",
+    ),
+    ("google", 400, "The document has no pages.", "read"),
+    ("google", 400, "Unsupported MIME type: audio/amr", "type"),
 ]
 
 
@@ -68,7 +88,7 @@ def test_a_refused_picture_is_known_by_the_providers_own_words(
     provider: str, status: int, message: str, why: str
 ) -> None:
     found = failure(provider, status, message)
-    assert found.kind == "picture"
+    assert found.kind == "media"
     assert why in found.why
 
 
@@ -81,7 +101,7 @@ def test_the_message_that_holds_the_picture_is_known_where_it_is_named() -> None
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429])
 def test_a_key_a_name_and_a_limit_are_never_a_picture(status: int) -> None:
-    assert failure("openai", status, "about an image").kind != "picture"
+    assert failure("openai", status, "about an image").kind != "media"
 
 
 def test_other_refusals_are_told_in_the_providers_words_without_secrets() -> None:
@@ -101,6 +121,6 @@ def test_google_says_in_its_body_how_long_to_wait() -> None:
 
 
 def test_a_filter_that_blames_the_picture_is_known() -> None:
-    assert understand(Blocked("IMAGE_SAFETY"), chosen("google")).kind == "picture"
+    assert understand(Blocked("IMAGE_SAFETY"), chosen("google")).kind == "media"
     assert understand(Blocked("PROHIBITED_CONTENT"), chosen("google")).kind == "lasting"
     assert "broke off" in understand(Cut(), chosen("google")).sentence

@@ -5,16 +5,19 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agents.llm_room import KEY, WIRES
 from belino.config import AgentConfig, Config
+from belino.context.budget import ContextConfig
 from belino.domain.outcome import MessageOutcome
 from belino.testing import make_png
 from belino.testing.models import ModelAnswer, ModelFailure, ModelRequest, ModelServer, ModelToolCall
 from belino.testing.models.openai import images
-from gateway.house import House, until
+from belino.turns.prompt import LEFT_OUT, RECOVERY
+from gateway.house import BOB, House, until
 
 pytestmark = pytest.mark.slow
 
@@ -29,9 +32,12 @@ class ModelHouse(House):
         super().__init__(path)
         self.agent = None  # type: ignore[assignment]
         self.server = server
+        self.options: dict[str, Any] = {}
 
     def config(self) -> Config:
-        return replace(super().config(), agent=AgentConfig(kind="llm", options=CHAT.config(self.server)))
+        return replace(
+            super().config(), agent=AgentConfig(kind="llm", options=CHAT.config(self.server, **self.options))
+        )
 
 
 @pytest.fixture
@@ -43,6 +49,7 @@ async def server() -> AsyncIterator[ModelServer]:
 @pytest.fixture
 def house(tmp_path: Path, server: ModelServer) -> ModelHouse:
     house = ModelHouse(tmp_path / "home", server)
+    house.context = ContextConfig(attach_media="never")
     house.prepare()._far_side.files["f1"] = PHOTO
     return house
 
@@ -101,3 +108,62 @@ async def test_a_provider_that_fails_ends_in_words_and_leaves_the_memory_as_it_w
     assert "refused the request: no such thing as" in house.wire.texts()[0]
     assert KEY not in house.wire.texts()[0]
     assert house.wire.texts()[1] == "hello"
+
+
+async def test_every_request_has_the_channel_although_the_memory_is_too_small_for_it(
+    house: ModelHouse, server: ModelServer
+) -> None:
+    house.options = {"history_tokens": 3000}
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("the ferry leaves at nine", author=BOB, channel="team", addressed=False))
+        for number in range(1, 6):
+            long = f"question {number} " + "about the voyage " * 600
+            await house.ask(gateway, house.say(long, author=BOB, channel="team"))
+    requests = [asked.raw.decode() for asked in server.asked]
+    assert len(requests) == 5
+    assert all("the ferry leaves at nine" in request and "<<<channel" in request for request in requests)
+    assert [LEFT_OUT in request for request in requests] == [False, False, *[True] * 3]
+
+
+async def test_a_channel_that_is_attached_again_is_not_counted_besides(house: ModelHouse, server: ModelServer) -> None:
+    house.options = {"history_tokens": 3000}
+    async with house.at_work() as gateway:
+        root = house.say("the plan", author=BOB, channel="team", addressed=False)
+        await gateway.accept(root)
+        thread = replace(root.conversation, thread=root.id)
+        for number in range(1, 6):
+            await gateway.accept(house.say(f"news {number}", author=BOB, channel="team", addressed=False))
+            long = f"question {number} " + "about the voyage " * 600
+            await house.ask(gateway, house.say(long, author=BOB, channel="team", conversation=thread))
+    last = [json.dumps(asked.body["messages"][-1]) for asked in server.asked]
+    attached = ["<<<channel" in text for text in last]
+    assert len(last) == 5 and attached[0] and any(attached[1:]) and not all(attached)
+    assert ["said in the channel itself" in text for text in last] == [not each for each in attached]
+
+
+async def test_pictures_whose_turns_left_the_memory_come_back_with_the_next_message(
+    house: ModelHouse, server: ModelServer
+) -> None:
+    house.options = {"history_tokens": 4000}
+    server.script = looks
+    message = house.say("fetch it")
+    async with house.at_work() as gateway:
+        await gateway.accept(replace(message, media=(house.picture(message),)))
+        await until(lambda: len(house.wire.seen) == 1)
+        for number in range(2, 6):
+            await house.ask(gateway, house.say(f"{number} " + "about the voyage " * 600))
+        session = await gateway.store.session(message.conversation)
+    bodies = [asked.body for asked in server.asked]
+    recovered = [number for number, body in enumerate(bodies) if RECOVERY.format(1) in json.dumps(body)]
+    assert recovered and all(images(body) == [PHOTO] for body in bodies[1:])
+    assert [entry.included_at_turn for entry in session.manifest] == [1]
+
+
+async def test_a_picture_that_is_the_question_costs_one_request(house: ModelHouse, server: ModelServer) -> None:
+    house.context = ContextConfig()
+    message = house.say("what is this?")
+    async with house.at_work() as gateway:
+        await house.ask(gateway, replace(message, media=(house.picture(message),)))
+        session = await gateway.store.session(message.conversation)
+    assert [images(asked.body) for asked in server.asked] == [[PHOTO]]
+    assert [entry.included_at_turn for entry in session.manifest] == [1]

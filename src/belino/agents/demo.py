@@ -5,7 +5,7 @@ import re
 import struct
 import zlib
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -42,9 +42,11 @@ _FORM = re.compile(
 _NAMELESS = re.compile(r"^(\w+)\|([a-z]+)\|\|", re.MULTILINE)
 """Lines of `list_media`: an item without a name is called by its kind."""
 _ARTICLE = re.compile(r"^(?:(?:the|this|that|my|our|it)(?:\s+|\Z))+")
-_TIME = re.compile(
-    r"^(?:[^|\n]*\||time: )(?:[0-9]{4}-)?([0-9]{2}-[0-9]{2}) ([0-9]{2}):[0-9]{2}(?:\|| UTC$)", re.MULTILINE
-)
+_TODAY = re.compile(r"\(UTC; today is [0-9]{4}-([0-9]{2}-[0-9]{2})\)\Z")
+"""The end of the header above lines of messages."""
+_LINE = re.compile(r"[a-z0-9.:_-]+\|(?:(?:[0-9]{4}-)?([0-9]{2}-[0-9]{2}) )?([0-9]{2}:[0-9]{2})?\|")
+"""The id and the time of a message: with its day where that changes, and none where the minute does not."""
+_SENT = re.compile(r"time: [0-9]{4}-([0-9]{2}-[0-9]{2}) ([0-9]{2}:[0-9]{2}) UTC\Z")
 _CONTEXT = re.compile(r"<<<(?!message |media )(\w+) ([0-9a-f]+)\n(.*?)\n\2 \1>>>", re.DOTALL)
 _MARKER = re.compile(r"<<<message ([0-9a-f]+)\n(.*?)\n\1 message>>>", re.DOTALL)
 _TEXT = re.compile(
@@ -208,8 +210,9 @@ def _verb(item: DemoItem) -> str:
 
 async def _look(turn: Turn, item: DemoItem) -> str:
     """The result of fetching one item: the tool's own line, and the first lines of a text file."""
+    is_attached = any(isinstance(block, ImageBlock) and block.ref == item.ref for block in turn.blocks)
     try:
-        blocks = await turn.toolbox.call("fetch_media", {"ref": item.ref})
+        blocks = await turn.toolbox.call("fetch_media", {"ref": item.ref, "again": is_attached})
     except ToolError as error:
         return f"I could not get {item.name}: {error}."
     about = " ".join(block.text for block in blocks if isinstance(block, TextBlock))
@@ -298,10 +301,21 @@ async def _chart(turn: Turn) -> str:
 
 def _counted(given: str) -> dict[str, int]:
     """Messages by day, or by hour if all are of one day; only the last ones if there are many."""
-    times = list(_TIME.finditer(given))
-    days = {found[1] for found in times}
-    counts = Counter(found[1] if len(days) > 1 else f"{found[2]}:00" for found in times)
+    times = list(_times(given))
+    days = {day for day, _ in times}
+    counts = Counter(day if len(days) > 1 else f"{clock[:2]}:00" for day, clock in times)
     return dict(sorted(counts.items())[-CHART_BARS:])
+
+
+def _times(given: str) -> Iterator[tuple[str, str]]:
+    """The day and the time of each message in its context."""
+    day, clock = "", ""
+    for line in given.splitlines():
+        if header := _TODAY.search(line):
+            day = header[1]
+        elif found := _SENT.match(line) or (_LINE.match(line) if day else None):
+            day, clock = found[1] or day, found[2] or clock
+            yield day, clock
 
 
 def _step(counts: Mapping[str, int]) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Literal
 
 from belino.domain.errors import ProviderError
@@ -31,24 +31,30 @@ OUTPUT_TOKENS = 8192
 NO_SPEECH = 0.6
 DOUBTFUL_LOGPROB = -1.0
 
-NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
 _THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 
 
-async def chat(
-    api: ModelApi,
-    path: str,
-    *,
-    model: str,
-    skill: Skill,
-    material: Sequence[Material],
-    options: ReadingOptions,
-    settings: Mapping[str, object] = NO_SETTINGS,
-) -> Read:
-    """Read pictures by a chat completion; `settings` are further fields of the request."""
-    content = [*_chat_parts(material), {"type": "text", "text": prompt_for(skill, material, options)}]
-    body = {"model": model, "messages": [{"role": "user", "content": content}], **settings}
-    answer = await api.post(path, JsonBody(body), seconds=options.timeout)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureRequest:
+    """Pictures to describe, or to read the text of."""
+
+    model: str
+    skill: Skill
+    material: Sequence[Material]
+    options: ReadingOptions
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """Further fields of the request."""
+
+    @property
+    def prompt(self) -> str:
+        return prompt_for(self.skill, self.material, self.options)
+
+
+async def chat(api: ModelApi, request: PictureRequest) -> Read:
+    """Read pictures by a chat completion."""
+    content = [*_chat_parts(request.material), {"type": "text", "text": request.prompt}]
+    body = {"model": request.model, "messages": [{"role": "user", "content": content}], **request.settings}
+    answer = await api.post("/chat/completions", JsonBody(body), seconds=request.options.timeout)
     choices = tables(answer, "choices")
     message = table(choices[0], "message") if choices else {}
     if (choices and words(choices[0], "finish_reason") == "content_filter") or words(message, "refusal"):
@@ -57,8 +63,7 @@ async def chat(
         raise api.error("its answer contains no message")
     text = _THOUGHT.sub("", words(message, "content"), count=1)
     _check_complete(api, text, words(choices[0], "finish_reason") == "length")
-    read = Read(text=text, model=model, tokens=_tokens(answer))
-    return finished(read, options)
+    return finished(Read(text=text, model=request.model, tokens=_tokens(answer)), request.options)
 
 
 def _chat_parts(material: Sequence[Material]) -> Iterator[Mapping[str, object]]:
@@ -68,26 +73,17 @@ def _chat_parts(material: Sequence[Material]) -> Iterator[Mapping[str, object]]:
         yield {"type": "image_url", "image_url": {"url": data_url(file)}}
 
 
-async def respond(
-    api: ModelApi,
-    path: str,
-    *,
-    model: str,
-    skill: Skill,
-    material: Sequence[Material],
-    options: ReadingOptions,
-    settings: Mapping[str, object] = NO_SETTINGS,
-) -> Read:
+async def respond(api: ModelApi, request: PictureRequest) -> Read:
     """Read pictures by a response, which OpenAI is asked not to store."""
-    content = [*_response_parts(material), {"type": "input_text", "text": prompt_for(skill, material, options)}]
+    content = [*_response_parts(request.material), {"type": "input_text", "text": request.prompt}]
     body = {
-        "model": model,
+        "model": request.model,
         "input": [{"role": "user", "content": content}],
         "store": False,
         "max_output_tokens": OUTPUT_TOKENS,
-        **settings,
+        **request.settings,
     }
-    answer = await api.post(path, JsonBody(body), seconds=options.timeout)
+    answer = await api.post("/responses", JsonBody(body), seconds=request.options.timeout)
     if words(answer, "status") not in ("completed", "incomplete"):
         raise api.error("the model failed")
     parts = [part for item in tables(answer, "output") for part in tables(item, "content")]
@@ -98,7 +94,7 @@ async def respond(
         raise api.error("its answer contains no output")
     text = "".join(words(part, "text") for part in said)
     _check_complete(api, text, words(answer, "status") == "incomplete")
-    return finished(Read(text=text, model=model, tokens=_tokens(answer)), options)
+    return finished(Read(text=text, model=request.model, tokens=_tokens(answer)), request.options)
 
 
 def _response_parts(material: Sequence[Material]) -> Iterator[Mapping[str, object]]:
@@ -125,11 +121,10 @@ def transcript_format(model: str, chosen: TranscriptFormat) -> str:
 
 async def transcribe(
     api: ModelApi,
-    path: str,
-    *,
-    model: str,
     material: Sequence[Material],
     options: ReadingOptions,
+    *,
+    model: str,
     form: TranscriptFormat = "auto",
 ) -> Read:
     """Read speech; with times and speakers where the model has them."""
@@ -137,7 +132,8 @@ async def transcribe(
         raise ProviderError(f"{api.name} transcribes one recording at a time, and got {len(material)}")
     (sound,) = material
     fields = dict(_transcription_fields(model, options, transcript_format(model, form)))
-    answer = await api.post(path, Form(fields, {"file": outgoing(sound)}), seconds=options.timeout)
+    body = Form(fields, {"file": outgoing(sound)})
+    answer = await api.post("/audio/transcriptions", body, seconds=options.timeout)
     if not isinstance(answer.get("text"), str):
         raise api.error("its answer contains no text")
     found = tables(answer, "segments")

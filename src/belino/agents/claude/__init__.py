@@ -9,11 +9,11 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from belino.agents.claude.child import CLOSING_SECONDS, find_cli
-from belino.agents.claude.config import SETUP, Config, check_api, hosts
-from belino.agents.claude.listen import PicturesRefused, SessionLost
+from belino.agents.claude.config import DOCUMENTS, SETUP, Config, check_api, hosts
+from belino.agents.claude.listen import MediaRefusedByModel, SessionLost
 from belino.agents.claude.session import CliSession, Mark
 from belino.domain.errors import MemoryLost
-from belino.domain.media import Block
+from belino.domain.media import AcceptedMedia, Block
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Finding
 from belino.domain.turn import Final, Refused, ReplyPart, Toolbox, ToolNote, ToolSpec, Turn
@@ -28,6 +28,8 @@ class Agent:
 
     remembers = True
     sees_images = True
+    # The SDK drops documents from tool results: they go with the prompt.
+    accepts = AcceptedMedia(documents=DOCUMENTS, in_results=False)
 
     def __init__(self, config: Config) -> None:
         find_cli()
@@ -41,7 +43,7 @@ class Agent:
         self._running = 0
 
     async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
-        """Answer; if the API refuses a picture, leave it out and retry the turn once."""
+        """Answer; if the API refuses media, leave it out and retry the turn once."""
         if self._room.locked():
             yield ToolNote(tool="", text="waiting until another conversation is answered")
         async with self._room:
@@ -53,14 +55,14 @@ class Agent:
                     async for part in parts:
                         yield part
                 return
-            except PicturesRefused as error:
-                refused = {picture.ref: error.why for picture in error.pictures}
+            except MediaRefusedByModel as error:
+                refused = {block.ref: error.why for block in error.media}
             replay.again()
             for ref, why in refused.items():
                 yield Refused(ref=ref, why=why)
             if not refused:
                 # It is in the conversation's history, and would be refused again at every turn.
-                raise MemoryLost("the model refuses a picture that it was shown before")
+                raise MemoryLost("the model refuses a picture or document that it was shown before")
             async with aclosing(self._answer(turn, mark, refused)) as parts:
                 async for part in parts:
                     yield part

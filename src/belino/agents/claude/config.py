@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
 from belino.domain.errors import AdapterError, ConfigError, MediaError
+from belino.domain.media import DocumentFormats
 from belino.domain.outcome import Finding
 from belino.domain.ports import Question
 from belino.net.client import Client
@@ -16,6 +17,11 @@ OFFICIAL_URL = "https://api.anthropic.com"
 
 # The smallest window that the CLI accepts.
 LEAST_WINDOW = 100_000
+
+# https://platform.claude.com/docs/en/build-with-claude/pdf-support
+DOCUMENTS = DocumentFormats(
+    mimes=frozenset({"application/pdf"}), max_bytes=20_000_000, max_pages=100, page_tokens=1_600, charges_text=True
+)
 
 _KEY = re.compile(r"[\x21-\x7e]{8,512}")
 

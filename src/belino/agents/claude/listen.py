@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from belino.agents.claude.wire import tool_name
 from belino.domain.errors import AgentError
-from belino.domain.media import Block, ImageBlock
+from belino.domain.media import Block, DocumentBlock, ImageBlock, MediaBlock
 from belino.domain.turn import Accepted, Compacted, Final, ReplyPart, TextDelta, ToolNote, Usage, tool_words
 from belino.net.redact import redact
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 REASON_CHARS = 200
 
 _PLACE = re.compile(r"messages\.\d+\.content\.(\d+)\b(?!\.tool_result)")
+_MEDIA = re.compile(r"image|document|pdf", re.IGNORECASE)
 _REFUSAL = re.compile(r"API Error: \d{3} (?:messages\S*: )?(.*)", re.DOTALL)
 
 BY_KIND = {
@@ -42,13 +43,13 @@ BY_STATUS = {
 PARAGRAPH = "\n\n"
 
 
-class PicturesRefused(AgentError):
-    """The API refused a picture; `pictures` are the candidates, empty if it is in the history."""
+class MediaRefusedByModel(AgentError):
+    """The API refused a picture or a document; `media` are the candidates, empty if it is in the history."""
 
-    def __init__(self, why: str, pictures: Sequence[ImageBlock]) -> None:
-        super().__init__(f"the model's API refused a picture: {why}")
+    def __init__(self, why: str, media: Sequence[MediaBlock]) -> None:
+        super().__init__(f"the model's API refused a picture or document: {why}")
         self.why = why
-        self.pictures = tuple(pictures)
+        self.media = tuple(media)
 
 
 class SessionLost(AgentError):
@@ -68,23 +69,25 @@ def failure(kind: str, status: int | None, reason: str) -> AgentError:
     return AgentError(f"the model's API {trouble} (status {status})")
 
 
-def blames_a_picture(kind: str, text: str) -> bool:
-    """Whether an error is about a picture: only refused requests are, and they say so."""
-    return kind in ("invalid_request", "unknown") and "image" in text.lower()
+def blames_media(kind: str, text: str) -> bool:
+    """Whether an error is about a picture or document: only refused requests are, and they say so."""
+    return kind in ("invalid_request", "unknown") and _MEDIA.search(text) is not None
 
 
-def blamed(text: str, sent: Sequence[object], unaccepted: Sequence[ImageBlock]) -> tuple[ImageBlock, ...]:
-    """Of the pictures the API has not accepted yet, the one its error points at, else all of them."""
+def blamed(text: str, sent: Sequence[object], unaccepted: Sequence[MediaBlock]) -> tuple[MediaBlock, ...]:
+    """Of the media the API has not accepted yet, the item its error points at, else all of the kind it names."""
     found = _PLACE.search(text)
     index = int(found[1]) if found else -1
     pointed = sent[index] if 0 <= index < len(sent) else None
-    if isinstance(pointed, ImageBlock) and pointed in unaccepted:
+    if isinstance(pointed, ImageBlock | DocumentBlock) and pointed in unaccepted:
         return (pointed,)
-    return tuple(unaccepted)
+    named = _MEDIA.search(text)
+    kind = ImageBlock if named is None or named[0].lower() == "image" else DocumentBlock
+    return tuple(block for block in unaccepted if isinstance(block, kind))
 
 
 def why_refused(text: str) -> str:
-    """The API's reason for refusing a picture, as far as the CLI reports it."""
+    """The API's reason for refusing media, as far as the CLI reports it."""
     found = _REFUSAL.match(text)
     words = redact(" ".join(found[1].split())) if found else ""
     return words[:REASON_CHARS].rstrip(". ") or "it could not be processed"
@@ -93,10 +96,10 @@ def why_refused(text: str) -> str:
 class CliListener:
     """Reads one turn; its last part is the Final, or it raises an AgentError.
 
-    `unaccepted` are pictures the model has not accepted yet: the turn's own, and those that tools add.
+    `unaccepted` is media the model has not accepted yet: the turn's own, and what tools add.
     """
 
-    def __init__(self, blocks: Sequence[Block], unaccepted: list[ImageBlock], names: Mapping[str, str]) -> None:
+    def __init__(self, blocks: Sequence[Block], unaccepted: list[MediaBlock], names: Mapping[str, str]) -> None:
         self._blocks = blocks
         self._unaccepted = unaccepted
         self._names = names
@@ -146,8 +149,8 @@ class CliListener:
         if message.error is not None:
             text = " ".join(block.text for block in message.content if isinstance(block, TextBlock))
             self._failed = (message.error, text)
-            if blames_a_picture(message.error, text):
-                raise PicturesRefused(why_refused(text), blamed(text, self._blocks, self._unaccepted))
+            if blames_media(message.error, text):
+                raise MediaRefusedByModel(why_refused(text), blamed(text, self._blocks, self._unaccepted))
             return
         self._model = message.model
         self.message = message.uuid or self.message

@@ -16,7 +16,7 @@ from belino.agents.claude.config import Config
 from belino.agents.claude.listen import CliListener, SessionLost
 from belino.agents.claude.wire import RESULT_CHARS, SERVER, message_content, tool_content
 from belino.domain.errors import AgentError, ToolError
-from belino.domain.media import Block, ImageBlock, TextBlock
+from belino.domain.media import Block, DocumentBlock, ImageBlock, MediaBlock, TextBlock
 from belino.domain.turn import ReplyPart, Toolbox, ToolSpec, Turn, media_names
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class CliSession:
         self._own = own_folder(turn.folder)
         self._toolbox: Toolbox | None = None
         self._refused: Mapping[str, str] = {}
-        self._unaccepted: list[ImageBlock] = []
+        self._unaccepted: list[MediaBlock] = []
         self._names: dict[str, str] = {}
         self._child: Child | None = None
         self._client: ClaudeSDKClient | None = None
@@ -96,12 +96,13 @@ class CliSession:
             raise AgentError(f"Claude's process cannot be started ({type(error).__name__})") from None
 
     async def answer(self, turn: Turn, refused: Mapping[str, str]) -> AsyncGenerator[ReplyPart]:
-        """The turn's parts, up to the Final; `refused` are pictures not to show, by ref."""
+        """The turn's parts, up to the Final; `refused` is media not to show, by ref."""
         from claude_agent_sdk import ClaudeSDKError
 
         assert self._client is not None
         self._toolbox, self._refused = turn.toolbox, refused
-        self._unaccepted[:] = [b for b in turn.blocks if isinstance(b, ImageBlock) and b.ref not in refused]
+        shown = [block for block in turn.blocks if isinstance(block, ImageBlock | DocumentBlock)]
+        self._unaccepted[:] = [block for block in shown if block.ref not in refused]
         self._learn_names(turn.blocks)
         listener = CliListener(turn.blocks, self._unaccepted, self._names)
         listener.spent_before = self.mark.spent if self.mark else 0.0

@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from belino.domain.media import Block, FileBlock, ImageBlock, TextBlock
+from belino.domain.media import AudioBlock, Block, DocumentBlock, FileBlock, ImageBlock, TextBlock
 
 SERVER = "belino"
 PREFIX = f"mcp__{SERVER}__"
@@ -15,7 +15,7 @@ CUT = "… (cut here: the result is too long; ask for less at a time)"
 
 
 def message_content(blocks: Iterable[Block], refused: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The user message's content; a refused picture becomes a note."""
+    """The user message's content; refused media becomes a note."""
     return [_content(block, refused) for block in blocks] or [_text("(an empty message)")]
 
 
@@ -38,8 +38,9 @@ def tool_name(name: str) -> str:
 
 
 def _content(block: Block, refused: Mapping[str, str]) -> dict[str, Any]:
-    if isinstance(block, ImageBlock) and block.ref not in refused:
-        return {"type": "image", "source": {"type": "base64", "media_type": block.mime, "data": _base64(block)}}
+    if isinstance(block, ImageBlock | DocumentBlock) and block.ref not in refused:
+        kind = "image" if isinstance(block, ImageBlock) else "document"
+        return {"type": kind, "source": {"type": "base64", "media_type": block.mime, "data": _base64(block)}}
     return _text(_words(block, refused))
 
 
@@ -51,11 +52,15 @@ def _words(block: Block, refused: Mapping[str, str]) -> str:
             return f"[File: {block.path}, {block.mime}, ref:{block.ref}] {block.note}".rstrip()
         case ImageBlock():
             return f"[The picture ref:{block.ref} cannot be shown: {refused.get(block.ref, 'it was refused')}]"
+        case DocumentBlock() | AudioBlock():
+            what = "document" if isinstance(block, DocumentBlock) else "sound"
+            why = refused.get(block.ref, "this agent takes it only with a message")
+            return f"[The {what} ref:{block.ref} cannot be shown: {why}]"
 
 
 def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _base64(block: ImageBlock) -> str:
+def _base64(block: ImageBlock | DocumentBlock) -> str:
     return base64.b64encode(block.data).decode()

@@ -6,13 +6,18 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Literal
 
+from belino.agents.llm.content import ModelInput
 from belino.agents.llm.exchange import Exchange
 from belino.agents.llm.providers import Chosen, Opened, check_model, choose, open_model, require_packages
 from belino.domain.errors import ConfigError
+from belino.domain.media import AcceptedMedia
 from belino.domain.outcome import Finding
 from belino.domain.ports import Question
 from belino.domain.turn import ReplyPart, Turn
 from belino.net.redact import Secret
+
+ATTACHED = 0.5
+"""The share of the memory that media attached without a request may take."""
 
 SETUP = (
     Question(
@@ -52,13 +57,22 @@ class Config:
     )
     image_turns: int = field(
         default=3,
-        metadata={"says": "For how many turns the model sees a picture; then a line of text replaces it."},
+        metadata={
+            "says": "How many of the last turns keep their pictures when the memory is full; "
+            "a line of text replaces older ones."
+        },
     )
     max_steps: int = field(
         default=12, metadata={"says": "How many times in a turn the model may call tools before it must answer."}
     )
     sees_images: bool | None = field(
         default=None, metadata={"says": "Whether the model accepts pictures; if unset, its name decides."}
+    )
+    reads_documents: bool | None = field(
+        default=None, metadata={"says": "Whether the model accepts PDFs as they are; if unset, its name decides."}
+    )
+    hears_audio: bool | None = field(
+        default=None, metadata={"says": "Whether the model accepts sounds; if unset, its name decides."}
     )
 
     def __post_init__(self) -> None:
@@ -68,6 +82,10 @@ class Config:
                 f'api_key is missing; write api_key = "env:{chosen.facts.key_name}", with the key in that '
                 "environment variable, or run `belino setup agent`"
             )
+        if self.reads_documents and chosen.facts.documents is None:
+            raise ConfigError(f"reads_documents: models of {chosen.provider} take no documents; leave it out")
+        if self.hears_audio and (chosen.facts.audio is None or chosen.wire == "responses"):
+            raise ConfigError('hears_audio: this API takes no sounds; leave it out, or with openai set api = "chat"')
 
 
 class Agent:
@@ -80,13 +98,14 @@ class Agent:
         self._chosen: Chosen = choose(config.model, base_url=config.base_url, api=config.api)
         require_packages(self._chosen)
         self.sees_images = self._chosen.sees_images if config.sees_images is None else config.sees_images
+        self.accepts = self._accepted()
         self._opening = asyncio.Lock()
         self._opened: Opened | None = None
 
     async def run_turn(self, turn: Turn) -> AsyncGenerator[ReplyPart]:
         """Answer; the last part is Final."""
         opened = await self._open()
-        exchange = Exchange(self._config, self._chosen, opened, turn, sees_images=self.sees_images)
+        exchange = Exchange(self._config, self._chosen, opened, turn, self._model_input())
         async with aclosing(exchange.run()) as parts:
             async for part in parts:
                 yield part
@@ -109,6 +128,26 @@ class Agent:
                     open_model, self._chosen, self._key(), max_tokens=self._config.max_tokens
                 )
             return self._opened
+
+    def _accepted(self) -> AcceptedMedia:
+        config, chosen = self._config, self._chosen
+        reads = chosen.reads_documents if config.reads_documents is None else config.reads_documents
+        hears = chosen.hears_audio if config.hears_audio is None else config.hears_audio
+        return AcceptedMedia(
+            documents=chosen.facts.documents if reads else None,
+            audio=chosen.facts.audio if hears else None,
+            tokens=int(config.history_tokens * ATTACHED),
+        )
+
+    def _model_input(self) -> ModelInput:
+        facts = self._chosen.facts
+        return ModelInput(
+            sees_images=self.sees_images,
+            image_bytes=facts.image_bytes,
+            request_bytes=facts.request_bytes,
+            request_images=facts.request_images,
+            accepts=self.accepts,
+        )
 
     def _key(self) -> str | None:
         return None if self._config.api_key is None else self._config.api_key.reveal()

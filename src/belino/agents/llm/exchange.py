@@ -1,24 +1,24 @@
 """Exchange with a model for one turn: ask, run the tools it calls, ask again, until it has answered."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from belino.agents.llm.content import (
+    ModelInput,
     items_of,
-    pictures,
+    media_in,
     refs_in,
     refusals,
     texts,
     tool_content,
     user_content,
-    without,
 )
 from belino.agents.llm.failures import BROKE_OFF, Blocked, Cut, Failure, check_whole, understand
-from belino.agents.llm.memory import Past, recall, remember, shorten
+from belino.agents.llm.memory import Room, Window, recall, remember
 from belino.agents.llm.providers import Chosen, Opened
 from belino.aio.retry import backoff
 from belino.domain.errors import AgentError, MemoryLost, ToolError
@@ -33,12 +33,17 @@ from belino.domain.turn import (
     ToolNote,
     Turn,
     Usage,
-    media_names,
     tool_words,
 )
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent, ToolCallPart, ToolReturnPart
+    from pydantic_ai.messages import (
+        BinaryContent,
+        ModelResponse,
+        ModelResponseStreamEvent,
+        ToolCallPart,
+        ToolReturnPart,
+    )
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
 
@@ -49,24 +54,26 @@ TRIES = 4
 LONGEST_WAIT = 60.0
 CUT_SHORT = "\n\n(cut here: the answer reached max_tokens)"
 BAD_ARGUMENTS = "the arguments are not a JSON object; call the tool again with one"
+TOO_MUCH = "it is more than the model takes in one request"
+LEFT_OUT = "[Earlier turns of this conversation were left out: the model takes no more at once.]"
+OLD_MEDIA = 0.5
+"""The share of a request's size that remembered media may take, so that there is room for new media."""
 
 
 class Exchange:
     """The state of one turn; nothing is shared between turns."""
 
-    def __init__(self, config: "Config", chosen: Chosen, opened: Opened, turn: Turn, *, sees_images: bool) -> None:
+    def __init__(self, config: "Config", chosen: Chosen, opened: Opened, turn: Turn, model: ModelInput) -> None:
         self._config = config
         self._chosen = chosen
         self._opened = opened
         self._turn = turn
-        self._sees = sees_images
-        self._past: list[Past] = []
-        self._now: list[ModelMessage] = []
-        self._names: dict[str, str] = {}
+        self._model = model
+        self._window = Window(turn.number)
         self._refused: dict[str, str] = {}
-        """Pictures the model refused in this turn, and why."""
+        """Media the model refused in this turn, and why."""
         self._fresh: set[str] = set()
-        """Pictures of this turn that the model has not accepted yet."""
+        """Media of this turn that the model has not accepted yet."""
         self._tried_without = False
         self._usage = Usage(cost_usd=0.0, model=chosen.name)
         self._heard = False
@@ -95,13 +102,9 @@ class Exchange:
     def _answer(self) -> "ModelResponse":
         from pydantic_ai.messages import ModelResponse
 
-        answer = self._now[-1]
+        answer = self._window.now[-1]
         assert isinstance(answer, ModelResponse)
         return answer
-
-    @property
-    def _messages(self) -> "list[ModelMessage]":
-        return [*(message for past in self._past for message in past.messages), *self._now]
 
     async def _begin(self) -> Sequence[ReplyPart]:
         """Load the memory, and append the turn's message."""
@@ -110,38 +113,31 @@ class Exchange:
         found = await asyncio.to_thread(recall, await self._turn.memory.load())
         if found is None:
             raise MemoryLost("what it remembered cannot be read")
-        self._past = found
-        self._learn_names(texts(self._messages))
-        # The configured limits may be lower than when the memory was saved.
-        shortened = await self._shorten()
-        self._learn_names(_words_in(self._turn.blocks))
-        refused = list(self._refuse_early(self._turn.blocks))
+        window = self._window
+        window.past = found
+        window.learn_names(texts(window.messages))
+        removed = list(self._remove(window.unaccepted(self._model)))
+        refused = list(self._take(self._turn.blocks))
         content = user_content(items_of(self._turn.blocks, self._refused, self._left_out))
-        self._now = [ModelRequest(parts=[UserPromptPart(content=content)])]
-        self._fresh = refs_in(self._now)
-        return [*shortened, *refused]
+        window.now = [ModelRequest(parts=[UserPromptPart(content=content)])]
+        self._fresh = refs_in(window.now)
+        return [*removed, *refused, *self._make_room()]
 
     async def _end(self) -> Sequence[ReplyPart]:
         """Save the turn to memory, and return its final part."""
-        self._past.append(Past(number=self._turn.number, messages=self._now))
-        self._now = []
-        shortened = await self._shorten()
-        await self._turn.memory.save(await asyncio.to_thread(remember, self._past))
-        return [*shortened, Final(text=next((words for words in reversed(self._words) if words.strip()), ""))]
-
-    async def _shorten(self) -> list[Compacted]:
-        """Keep the history within its limits; in a thread, since it may be many megabytes."""
-        self._past, gone = await asyncio.to_thread(
-            shorten,
-            self._past,
-            history_tokens=self._config.history_tokens,
-            image_turns=self._config.image_turns if self._sees else 0,
-            names=self._names,
+        room = Room(
+            tokens=self._config.history_tokens,
+            media_bytes=int(self._model.request_bytes * OLD_MEDIA),
+            media_turns=self._config.image_turns,
         )
-        return [Compacted(only=tuple(sorted(gone)))] if gone else []
+        # In a thread, since it may be many megabytes.
+        left = await asyncio.to_thread(self._window.end_turn, room)
+        await self._turn.memory.save(await asyncio.to_thread(remember, self._window.past))
+        final = Final(text=next((words for words in reversed(self._words) if words.strip()), ""))
+        return [left, final] if left else [final]
 
     async def _ask(self, *, last: bool) -> AsyncGenerator[ReplyPart]:
-        """One request, until it is answered: wait where that helps, and leave out a picture that is refused."""
+        """One request, until it is answered: wait where that helps, and leave out media that is refused."""
         from pydantic_ai.exceptions import AgentRunError, UserError
 
         attempt = 0
@@ -156,7 +152,7 @@ class Exchange:
                 failure = understand(error, self._chosen)
                 if self._heard:
                     raise AgentError(BROKE_OFF) from None
-                if failure.kind not in ("picture", "passing", "too long"):
+                if failure.kind not in ("media", "passing", "too long"):
                     raise AgentError(failure.sentence) from None
             if failure.kind == "passing":
                 attempt += 1
@@ -167,7 +163,7 @@ class Exchange:
 
     async def _stream(self, *, last: bool) -> AsyncGenerator[ReplyPart]:
         accepted = False
-        request = (self._messages, self._settings(last=last), self._parameters())
+        request = (self._window.messages, self._settings(last=last), self._parameters())
         async with self._opened.stream(*request) as stream:
             async for event in stream:
                 if not accepted:
@@ -189,7 +185,7 @@ class Exchange:
             yield TextDelta(text=CUT_SHORT)
         if words:
             self._words.append(words)
-        self._now.append(_without_calls(answer) if last else answer)
+        self._window.now.append(_without_calls(answer) if last else answer)
         self._spend(answer)
 
     def _settings(self, *, last: bool) -> "ModelSettings":
@@ -222,15 +218,16 @@ class Exchange:
         parts: list[ToolReturnPart] = []
         for call in calls:
             arguments = arguments_of(call)
-            yield ToolNote(tool=call.tool_name, text=tool_words(call.tool_name, arguments or {}, self._names))
+            yield ToolNote(tool=call.tool_name, text=tool_words(call.tool_name, arguments or {}, self._window.names))
             blocks, error = await self._call(call.tool_name, arguments)
-            self._learn_names(_words_in(blocks))
-            for refused in self._refuse_early(blocks):
+            for refused in self._take(blocks):
                 yield refused
             parts.append(self._returned(call, blocks, error))
         request = ModelRequest(parts=parts)
         self._fresh |= refs_in([request])
-        self._now.append(request)
+        self._window.now.append(request)
+        for part in self._make_room():
+            yield part
 
     async def _call(self, name: str, arguments: dict[str, object] | None) -> tuple[Sequence[Block], str]:
         if arguments is None:
@@ -251,41 +248,62 @@ class Exchange:
             outcome="failed" if error else "success",
         )
 
-    def _refuse_early(self, blocks: Sequence[Block]) -> Iterator[Refused]:
-        found = refusals(blocks, most_bytes=self._chosen.facts.image_bytes, sees=self._sees)
+    def _take(self, blocks: Sequence[Block]) -> Iterator[Refused]:
+        """Take blocks into the turn; media that the provider would refuse is left out."""
+        self._window.learn_names(block.text for block in blocks if isinstance(block, TextBlock))
+        self._window.count(blocks)
+        found = refusals(blocks, self._model)
         self._refused |= found
         for ref, why in found.items():
             yield Refused(ref=ref, why=why)
 
+    def _make_room(self) -> Iterator[ReplyPart]:
+        """Leave out the oldest media while there is more of it than the provider takes in one request."""
+        excess = self._window.excess(self._model)
+        yield from self._remove(excess - self._fresh)
+        yield from self._refuse(excess & self._fresh, TOO_MUCH)
+
+    def _remove(self, refs: set[str]) -> Iterator[ReplyPart]:
+        """Replace media that the model has accepted by a line that says how to see it again."""
+        if refs:
+            self._window.remove(refs)
+            yield Compacted(only=tuple(sorted(refs)))
+
+    def _refuse(self, refs: set[str], why: str) -> Iterator[ReplyPart]:
+        """Replace media by a line that says why it is left out."""
+        older = refs - self._fresh
+        self._refused |= dict.fromkeys(refs, why)
+        self._window.remove(refs, self._left_out)
+        self._fresh = self._fresh - refs
+        for ref in sorted(refs):
+            yield Refused(ref=ref, why=why)
+        if older:
+            yield Compacted(only=tuple(sorted(older)))
+
     def _leave_out(self, failure: Failure) -> Iterator[ReplyPart]:
-        """Remove the picture the provider named from the request, else those it has not seen before, else all."""
-        there = list(pictures(self._messages))
+        """Remove the media the provider named from the request, else what it has not seen before, else all."""
+        there = [(index, item.identifier) for index, item in media_in(self._window.messages)]
         if not there:
             raise AgentError(failure.sentence)
         named = {ref for index, ref in there if index == failure.message}
         suspects = set() if self._tried_without else named or self._fresh
-        refs = suspects or {ref for _, ref in there}
         self._tried_without = True
-        older = refs - self._fresh
-        self._refused |= dict.fromkeys(refs, failure.why)
-        self._now = without(self._now, refs, self._left_out)
-        self._past = [Past(number=p.number, messages=without(p.messages, refs, self._left_out)) for p in self._past]
-        self._fresh = self._fresh - refs
-        for ref in sorted(refs):
-            yield Refused(ref=ref, why=failure.why)
-        if older:
-            yield Compacted(only=tuple(sorted(older)))
+        yield from self._refuse(suspects or {ref for _, ref in there}, failure.why)
 
     def _forget(self, failure: Failure) -> Iterator[ReplyPart]:
         """Drop the history: the provider accepts less than the budget, and would refuse every later turn."""
-        if not self._past:
+        from pydantic_ai.messages import ModelRequest, UserPromptPart
+
+        window = self._window
+        if not window.past:
             raise AgentError(failure.sentence)
-        if len(self._now) == 1:
+        if len(window.now) == 1:
             raise MemoryLost(failure.sentence)
-        gone = refs_in([message for past in self._past for message in past.messages]) - refs_in(self._now)
-        self._past = []
-        if gone:
-            yield Compacted(only=tuple(sorted(gone)))
+        window.past = []
+        asked = window.now[0]
+        assert isinstance(asked, ModelRequest)
+        window.now[0] = replace(asked, parts=[UserPromptPart(content=LEFT_OUT), *asked.parts])
+        yield window.cut()
 
     async def _wait(self, failure: Failure, attempt: int) -> None:
         """Sleep as long as the provider asks, within limits."""
@@ -295,13 +313,9 @@ class Exchange:
             raise AgentError(failure.sentence)
         await asyncio.sleep(wait)
 
-    def _left_out(self, ref: str) -> str:
-        why = self._refused.get(ref, "the model would not take it")
-        return f"[Image: {self._names.get(ref, 'a picture')}, left out: {why}]"
-
-    def _learn_names(self, found: Iterable[str]) -> None:
-        for text in found:
-            self._names |= media_names(text)
+    def _left_out(self, item: "BinaryContent") -> str:
+        why = self._refused.get(item.identifier, "the model would not take it")
+        return f"[{self._window.title(item)}, left out: {why}]"
 
     def _spend(self, answer: "ModelResponse") -> None:
         spent = answer.usage
@@ -312,10 +326,6 @@ class Exchange:
             cost_usd=None if cost is None or self._usage.cost_usd is None else self._usage.cost_usd + cost,
             model=answer.model_name or self._chosen.name,
         )
-
-
-def _words_in(blocks: Sequence[Block]) -> Iterator[str]:
-    return (block.text for block in blocks if isinstance(block, TextBlock))
 
 
 def _text_of(event: "ModelResponseStreamEvent") -> str:

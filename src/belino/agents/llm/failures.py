@@ -1,4 +1,4 @@
-"""Failures of a provider: a refused picture, a wait, or a sentence for the operator."""
+"""Failures of a provider: refused media, a wait, or a sentence for the operator."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SAID_CHARS = 200
 BROKE_OFF = "the model's answer broke off before its end; ask again"
 
-# Providers' messages about a refused picture, from their documentation and public error reports.
+# Providers' messages about refused media, from their documentation and public error reports.
 # The first match counts; a row for all providers comes last.
 REFUSALS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
     (provider, re.compile(pattern, re.IGNORECASE), why)
@@ -29,6 +29,9 @@ REFUSALS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
         ),
         ("anthropic", r"media_type: input should be|unsupported image", "its type"),
         ("anthropic", r"image.*(?:not allowed|polic|blocked)", "its content"),
+        ("anthropic", r"maximum of \d+ pdf pages", "too many pages"),
+        ("anthropic", r"pdf specified is password protected", "it is protected by a password"),
+        ("anthropic", r"pdf specified was not valid|could not process pdf", "it cannot be read"),
         ("openai", r"image_too_large|image_file_too_large|below 20 ?mb|image.{0,40}too large", "too many bytes"),
         ("openai", r"image_too_small", "too few pixels"),
         ("openai", r"invalid_image_format|unsupported_image_media_type|unsupported image", "its type"),
@@ -44,12 +47,21 @@ REFUSALS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
             r"image_url is only supported by certain models|does not support image",
             "this model sees no pictures",
         ),
+        (
+            "openai",
+            r"invalid file data|invalid_file|the file in .{0,80}could not be processed|audio file could not be decoded",
+            "it cannot be read",
+        ),
+        ("openai", r"input_audio is only supported|does not support audio", "this model hears no sounds"),
+        ("openai", r"invalid value: '(?:file|input_file)'", "this model takes no documents"),
         ("google", r"unable to process input image|provided image is not valid", "it cannot be read"),
+        ("google", r"document has no pages", "it cannot be read"),
+        ("google", r"document has more than \d+ pages|too many pages|pages exceed", "too many pages"),
         ("google", r"unsupported mime type", "its type"),
         ("google", r"payload size exceeds the limit", "too many bytes"),
         ("google", r"image_safety|image.*prohibited", "its content"),
         ("google", r"image input modality is not enabled", "this model sees no pictures"),
-        # All that Gemini says about some picture types; checked only if the request contained a picture.
+        # All that Gemini says about some types; checked only if the request contained media.
         ("google", r"request contains an invalid argument", "it may be what was refused"),
         ("groq", r"(?:maximum|allowed).{0,40}pixels|too many pixels|resolution", "too many pixels"),
         ("groq", r"image.{0,40}too large|request_too_large|entity too large", "too many bytes"),
@@ -61,7 +73,11 @@ REFUSALS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
             r"missing data required for image input|image input is not supported",
             "this model sees no pictures",
         ),
-        ("*", r"\bimages?\b|image_url|inline_?data", "the model would not take it"),
+        (
+            "*",
+            r"\bimages?\b|image_url|inline_?data|\bpdfs?\b|\bdocuments?\b|\baudio\b|input_(?:audio|file)|file_data",
+            "the model would not take it",
+        ),
     )
 )
 REFUSING = frozenset({400, 413, 415, 422})
@@ -87,13 +103,13 @@ class Cut(Exception):
 class Failure:
     """A classified error."""
 
-    kind: Literal["picture", "passing", "too long", "lasting"]
+    kind: Literal["media", "passing", "too long", "lasting"]
     sentence: str
     """For people; without key and URL."""
     why: str = ""
-    """Why a picture was refused."""
+    """Why media was refused."""
     message: int | None = None
-    """The index of the message with the picture, if the provider says."""
+    """The index of the message with the media, if the provider says."""
     wait: float | None = None
     """The seconds the provider asks to wait."""
 
@@ -118,9 +134,9 @@ def understand(error: Exception, chosen: Chosen) -> Failure:
     if isinstance(error, Blocked):
         return _blocked(error, chosen)
     if isinstance(error, ModelHTTPError):
-        return _refused_picture(error, error.status_code, chosen) or _http(error, chosen)
-    if isinstance(error, ModelAPIError) and (picture := _refused_picture(error, None, chosen)):
-        return picture
+        return _refused_media(error, error.status_code, chosen) or _http(error, chosen)
+    if isinstance(error, ModelAPIError) and (refused := _refused_media(error, None, chosen)):
+        return refused
     if isinstance(error, ModelTimeoutError):
         return Failure(kind="passing", sentence="the model's provider did not answer in time")
     if isinstance(error, ModelConnectionError):
@@ -133,10 +149,10 @@ def understand(error: Exception, chosen: Chosen) -> Failure:
 def _blocked(error: Blocked, chosen: Chosen) -> Failure:
     sentence = f"the model's provider would not answer this ({_one_line(error.reason)})"
     why = _why(error.reason, None, chosen)
-    return Failure(kind="picture" if why else "lasting", sentence=sentence, why=why)
+    return Failure(kind="media" if why else "lasting", sentence=sentence, why=why)
 
 
-def _refused_picture(error: "ModelAPIError", status: int | None, chosen: Chosen) -> Failure | None:
+def _refused_media(error: "ModelAPIError", status: int | None, chosen: Chosen) -> Failure | None:
     if status in (401, 403, 404, 429):
         return None
     words = f"{error.provider_error_code or ''} {error.body if error.body is not None else error.message}"
@@ -145,7 +161,7 @@ def _refused_picture(error: "ModelAPIError", status: int | None, chosen: Chosen)
         return None
     named = _MESSAGE_INDEX.search(words)
     return Failure(
-        kind="picture",
+        kind="media",
         sentence=f"the model's provider refused the request: {_said(error)}",
         why=why,
         message=int(named[1]) if named else None,

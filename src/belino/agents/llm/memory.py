@@ -1,21 +1,52 @@
-"""Memory of a conversation: whole turns within a budget, and the pictures of the last few."""
+"""Memory of a conversation: whole turns within a budget, with the media that they hold.
+
+It changes only at its end as long as it fits, so that the provider's prompt cache stays valid.
+"""
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
-from belino.agents.llm.content import count_tokens, refs_in, without
+from belino.agents.llm.content import (
+    ModelInput,
+    Note,
+    kind_of_type,
+    media_bytes,
+    media_in,
+    refs_in,
+    text_tokens,
+    without,
+)
+from belino.domain.media import AudioBlock, Block, DocumentBlock, ImageBlock
+from belino.domain.tokens import IMAGE_TOKENS_AT_MOST
+from belino.domain.turn import Compacted, media_names
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelMessage
+    from pydantic_ai.messages import BinaryContent, ModelMessage
 
 log = logging.getLogger(__name__)
 
-VERSION = 1
+VERSION = 2
+# Version 1 has no costs of media.
+READABLE = (1, VERSION)
 # Cut more than necessary, and less often: the rest stays byte-equal until the next cut, so prompt caches stay valid.
 KEPT_OF_BUDGET = 2 / 3
+
+MEDIA_OF_REQUEST = 0.9
+"""The share of a request's size that media may take; the rest is text."""
+
+Marker = Callable[["BinaryContent", int], str]
+"""The line for a media item that left the memory, with the number of its turn."""
+
+
+class MediaCost(NamedTuple):
+    """What media adds to a request besides its bytes."""
+
+    tokens: int = IMAGE_TOKENS_AT_MOST
+    pages: int = 0
+    """Of a document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +55,139 @@ class Past:
 
     number: int
     messages: "Sequence[ModelMessage]"
+    costs: Mapping[str, MediaCost] = field(default_factory=dict)
+    """Of its media, by ref; a memory of version 1 has none."""
+
+    @property
+    def refs(self) -> set[str]:
+        """The media that it holds."""
+        return refs_in(self.messages)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of its media in a request."""
+        return media_bytes(item for _, item in media_in(self.messages))
+
+    @property
+    def tokens(self) -> int:
+        """The estimated tokens of its texts and media."""
+        return text_tokens(self.messages) + sum(self.costs.get(ref, MediaCost()).tokens for ref in self.refs)
+
+    def without(self, refs: set[str], marker: Marker) -> "Past":
+        """The turn with a line in place of each item of this media."""
+        if not refs & self.refs:
+            return self
+        kept = {ref: cost for ref, cost in self.costs.items() if ref not in refs}
+        return replace(self, messages=without(self.messages, refs, lambda item: marker(item, self.number)), costs=kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortened:
+    """What stays of a memory."""
+
+    turns: list[Past]
+    gone: frozenset[str]
+    """Media that is in none of them any more."""
+    cut: bool
+    """Whether turns were removed, or what they said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """How much may be remembered."""
+
+    tokens: int
+    media_bytes: int
+    """As much of a request's size as may be old media."""
+    media_turns: int
+    """For so many of the last turns media stays, when something must go."""
+
+
+class Window:
+    """What the next request holds: the turns in memory, and the messages of the current one."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        """Of the current turn."""
+        self.past: list[Past] = []
+        self.now: list[ModelMessage] = []
+        self._costs: dict[str, MediaCost] = {}
+        self.names: dict[str, str] = {}
+        """Names of media, by ref."""
+
+    @property
+    def messages(self) -> "list[ModelMessage]":
+        return [*(message for past in self.past for message in past.messages), *self.now]
+
+    def learn_names(self, found: Iterable[str]) -> None:
+        """Learn the names of media from texts."""
+        for text in found:
+            self.names |= media_names(text)
+
+    def count(self, blocks: Iterable[Block]) -> None:
+        """Add the cost of media that becomes part of the current turn."""
+        for block in blocks:
+            if isinstance(block, ImageBlock | DocumentBlock | AudioBlock):
+                tokens, pages = self._costs.get(block.ref, (0, 0))
+                pages += block.pages if isinstance(block, DocumentBlock) else 0
+                self._costs[block.ref] = MediaCost(tokens + block.tokens, pages)
+
+    def title(self, item: "BinaryContent") -> str:
+        """The kind and name of a media item."""
+        kind = kind_of_type(item.media_type)
+        unnamed = {"Image": "a picture", "Audio": "a sound"}.get(kind, "a document")
+        return f"{kind}: {self.names.get(item.identifier, unnamed)}"
+
+    def marker(self, item: "BinaryContent", turn: int) -> str:
+        """The line for a media item that left the window."""
+        return f"[{self.title(item)}, shown at turn {turn}; fetch_media({item.identifier}) shows it again]"
+
+    def remove(self, refs: set[str], note: Note | None = None) -> None:
+        """Replace media by a line: a note, or how to see it again."""
+        self.past = [past.without(refs, _noted(note) if note else self.marker) for past in self.past]
+        self.now = without(self.now, refs, note or (lambda item: self.marker(item, self.number)))
+
+    def unaccepted(self, model: ModelInput) -> set[str]:
+        """Media that a model does not take: another one may have been configured."""
+        items = [item for _, item in media_in(self.messages)]
+        return {item.identifier for item in items if model.why_refused(item.media_type, len(item.data))}
+
+    def excess(self, model: ModelInput) -> set[str]:
+        """The oldest media, as far as there is more than a model takes in one request."""
+        items, gone = [item for _, item in media_in(self.messages)], set[str]()
+        for item in items:
+            left = [each for each in items if each.identifier not in gone]
+            if media_bytes(left) <= model.request_bytes * MEDIA_OF_REQUEST and self._is_within(left, model):
+                break
+            gone.add(item.identifier)
+        return gone
+
+    def _is_within(self, items: "Sequence[BinaryContent]", model: ModelInput) -> bool:
+        """Whether a request may have so many pictures, and pages of documents."""
+        costs = {ref: cost for past in self.past for ref, cost in past.costs.items()} | self._costs
+        pages = sum(costs.get(ref, MediaCost()).pages for ref in {item.identifier for item in items})
+        formats = model.accepts.documents
+        return sum(item.is_image for item in items) <= model.request_images and (
+            formats is None or pages <= formats.max_pages
+        )
+
+    def cut(self) -> Compacted:
+        """Which turns and media are left, after some were removed."""
+        first = self.past[0].number if self.past else self.number if self.now else None
+        return Compacted(first=first, kept=tuple(sorted(refs_in(self.messages))))
+
+    def end_turn(self, room: Room) -> Compacted | None:
+        """Make the current turn a past one, and keep the memory within its room; returns what left it."""
+        before = [*self.past, Past(number=self.number, messages=self.now, costs=dict(self._costs))]
+        kept = shorten(before, room, self.marker)
+        self.past, self.now = kept.turns, []
+        if kept.cut:
+            return self.cut()
+        return Compacted(only=tuple(sorted(kept.gone))) if kept.gone else None
+
+
+def _noted(note: Note) -> Marker:
+    return lambda item, _turn: note(item)
 
 
 def recall(memory: bytes | None) -> list[Past] | None:
@@ -34,13 +198,17 @@ def recall(memory: bytes | None) -> list[Past] | None:
 
     try:
         table = json.loads(memory)
-        if table["version"] != VERSION:
+        if table["version"] not in READABLE:
             raise ValueError("written by another belino")
         return [
-            Past(number=int(turn["number"]), messages=ModelMessagesTypeAdapter.validate_python(turn["messages"]))
+            Past(
+                number=int(turn["number"]),
+                messages=ModelMessagesTypeAdapter.validate_python(turn["messages"]),
+                costs={str(ref): MediaCost(int(cost[0]), int(cost[1])) for ref, cost in turn.get("costs", {}).items()},
+            )
             for turn in table["turns"]
         ]
-    except (ValueError, KeyError, TypeError) as error:  # validation errors are ValueErrors too
+    except (ValueError, LookupError, TypeError, AttributeError) as error:  # validation errors are ValueErrors too
         log.warning("a session's memory cannot be read: %s", type(error).__name__)
         return None
 
@@ -50,48 +218,65 @@ def remember(turns: Sequence[Past]) -> bytes:
     from pydantic_ai.messages import ModelMessagesTypeAdapter
 
     told = [
-        {"number": turn.number, "messages": ModelMessagesTypeAdapter.dump_python(list(turn.messages), mode="json")}
+        {
+            "number": turn.number,
+            "messages": ModelMessagesTypeAdapter.dump_python(list(turn.messages), mode="json"),
+            "costs": dict(turn.costs),
+        }
         for turn in turns
     ]
     return json.dumps({"version": VERSION, "turns": told}, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def shorten(
-    turns: Sequence[Past], *, history_tokens: int, image_turns: int, names: Mapping[str, str]
-) -> tuple[list[Past], set[str]]:
-    """The turns to keep, and the pictures removed from them. Idempotent."""
-    before = refs_in([message for turn in turns for message in turn.messages])
-    older = max(0, len(turns) - image_turns)
-    kept = [*(marked(turn, names) for turn in turns[:older]), *turns[older:]]
-    kept = _within(kept, history_tokens)
-    after = refs_in([message for turn in kept for message in turn.messages])
-    return kept, before - after
+def shorten(turns: Sequence[Past], room: Room, marker: Marker) -> Shortened:
+    """The same turns if there is room for them. Otherwise, older media leaves; and if that is not enough, older turns.
+
+    Idempotent.
+    """
+    kept, cut = list(turns), False
+    is_long = _tokens(kept) > room.tokens
+    if is_long or _bytes(kept) > room.media_bytes:
+        enough = int(room.tokens * KEPT_OF_BUDGET)
+        older = max(0, len(kept) - room.media_turns)
+        marked = [*(turn.without(turn.refs, marker) for turn in kept[:older]), *kept[older:]]
+        cut = is_long and _tokens(marked) > enough
+        kept = _lighter(_newest(kept, enough, room.tokens, marker) if cut else marked, room, marker)
+    return Shortened(turns=kept, gone=frozenset(_all_refs(turns) - _all_refs(kept)), cut=cut)
 
 
-def marked(turn: Past, names: Mapping[str, str]) -> Past:
-    """The turn with a line in place of each of its pictures."""
-    refs = refs_in(turn.messages)
-    if not refs:
-        return turn
-
-    def marker(ref: str) -> str:
-        return f"[Image: {names.get(ref, 'a picture')}, shown at turn {turn.number}; fetch_media({ref}) shows it again]"
-
-    return replace(turn, messages=without(turn.messages, refs, marker))
-
-
-def _within(turns: list[Past], budget: int) -> list[Past]:
-    costs = [count_tokens(turn.messages) for turn in turns]
-    if sum(costs) <= budget:
-        return turns
-    left = sum(costs)
-    first = 0
-    while first < len(turns) - 1 and left > budget * KEPT_OF_BUDGET:
+def _newest(turns: list[Past], enough: int, most: int, marker: Marker) -> list[Past]:
+    """The newest turns within `enough` tokens; the last one in any case, if there is a form of it within `most`."""
+    costs = [turn.tokens for turn in turns]
+    first, left = len(turns) - 1, enough - costs[-1]
+    while first and costs[first - 1] <= left:
+        first -= 1
         left -= costs[first]
-        first += 1
-    kept = turns[first:]
-    if left > budget and kept:
-        # The newest turn alone exceeds the budget: keep its question and its answer.
-        thin = replace(kept[-1], messages=[kept[-1].messages[0], kept[-1].messages[-1]])
-        kept = [thin] if count_tokens(thin.messages) <= budget else []
+    if first < len(turns) - 1 or costs[-1] <= most:
+        return turns[first:]
+    # The last turn alone is too long: without its media, else only its question and its answer.
+    last = turns[-1].without(turns[-1].refs, marker)
+    thin = replace(last, messages=[last.messages[0], last.messages[-1]])
+    return next(([turn] for turn in (last, thin) if turn.tokens <= most), [])
+
+
+def _lighter(turns: list[Past], room: Room, marker: Marker) -> list[Past]:
+    """The turns without the media of the oldest, if all of it is too large for a request."""
+    kept = list(turns)
+    if _bytes(kept) > room.media_bytes:
+        for at, turn in enumerate(kept):
+            kept[at] = turn.without(turn.refs, marker)
+            if _bytes(kept) <= room.media_bytes * KEPT_OF_BUDGET:
+                break
     return kept
+
+
+def _tokens(turns: Sequence[Past]) -> int:
+    return sum(turn.tokens for turn in turns)
+
+
+def _bytes(turns: Sequence[Past]) -> int:
+    return sum(turn.bytes for turn in turns)
+
+
+def _all_refs(turns: Sequence[Past]) -> set[str]:
+    return {ref for turn in turns for ref in turn.refs}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 from urllib.parse import quote
 
 from belino.domain.errors import AdapterError, ConfigError, MediaTooLarge
+from belino.domain.media import AudioFormats, DocumentFormats
 from belino.domain.outcome import Finding
 from belino.net.client import Client, SdkAnswers, open_sdk_client
 from belino.net.guard import parse_url
@@ -37,6 +38,12 @@ _SEEING = re.compile(
     r"|gpt-(?:4o|4\.1|4-turbo|5|6)|\bo[34]\b|claude|gemini"
 )
 
+# OpenAI's models that see, wherever they are served; servers of one's own take no documents.
+_READING = re.compile(r"(?:chatgpt-)?gpt-(?:4o|4\.1|4-turbo|5|6)|o[134]\b")
+# https://developers.openai.com/api/docs/models: gpt-audio, gpt-4o-audio-preview
+_HEARING = re.compile(r"gpt-(?:4o-)?(?:mini-)?audio")
+
+PDF = frozenset({"application/pdf"})
 ANSWER_BYTES = 1024 * 1024
 CHECK_SECONDS = 10.0
 ANTHROPIC_VERSION = "2023-06-01"
@@ -52,28 +59,80 @@ class Provider:
     package: str
     image_bytes: int
     """The largest picture it documents, before base64."""
+    request_bytes: int
+    """The largest request."""
+    request_images: int
+    """The most pictures in one request."""
+    documents: DocumentFormats | None = None
+    """What its models take that read documents."""
+    audio: AudioFormats | None = None
+    """What its models take that hear sounds."""
 
 
 PROVIDERS: dict[ProviderName, Provider] = {
+    # https://developers.openai.com/api/docs/guides/images-vision
     "openai": Provider(
-        url="https://api.openai.com/v1", key_name="OPENAI_API_KEY", package="openai", image_bytes=20_000_000
+        url="https://api.openai.com/v1",
+        key_name="OPENAI_API_KEY",
+        package="openai",
+        image_bytes=20_000_000,
+        request_bytes=50_000_000,
+        request_images=500,
+        # The text and a picture of each page: https://developers.openai.com/api/docs/guides/file-inputs
+        documents=DocumentFormats(mimes=PDF, max_bytes=32_000_000, max_pages=100, page_tokens=800, charges_text=True),
+        # https://developers.openai.com/api/docs/guides/audio
+        audio=AudioFormats(
+            mimes=frozenset({"audio/wav", "audio/mpeg"}), max_bytes=20_000_000, max_seconds=3_600, second_tokens=10
+        ),
     ),
-    # 5 MiB of base64.
+    # A picture has 5 MiB of base64: https://platform.claude.com/docs/en/build-with-claude/vision
     "anthropic": Provider(
-        url="https://api.anthropic.com", key_name="ANTHROPIC_API_KEY", package="anthropic", image_bytes=3_932_160
+        url="https://api.anthropic.com",
+        key_name="ANTHROPIC_API_KEY",
+        package="anthropic",
+        image_bytes=3_932_160,
+        request_bytes=32_000_000,
+        request_images=100,
+        # The text and a picture of each page: https://platform.claude.com/docs/en/build-with-claude/pdf-support
+        documents=DocumentFormats(mimes=PDF, max_bytes=20_000_000, max_pages=100, page_tokens=1_600, charges_text=True),
     ),
-    # 20 MB for the whole request, in base64.
+    # 20 MB for the whole request, in base64: https://ai.google.dev/gemini-api/docs/image-understanding
     "google": Provider(
         url="https://generativelanguage.googleapis.com",
         key_name="GEMINI_API_KEY",
         package="google.genai",
         image_bytes=14_000_000,
+        request_bytes=20_000_000,
+        request_images=3_600,
+        # https://ai.google.dev/gemini-api/docs/document-processing
+        documents=DocumentFormats(
+            mimes=PDF, max_bytes=13_000_000, max_pages=1_000, page_tokens=258, charges_text=False
+        ),
+        # https://ai.google.dev/gemini-api/docs/audio
+        audio=AudioFormats(
+            mimes=frozenset({"audio/wav", "audio/flac", "audio/ogg", "audio/aac", "audio/aiff"}),
+            max_bytes=13_000_000,
+            max_seconds=9.5 * 3_600,
+            second_tokens=32,
+        ),
     ),
-    # 4 MB of base64.
+    # 4 MB of base64 for all pictures together: https://console.groq.com/docs/vision
     "groq": Provider(
-        url="https://api.groq.com/openai/v1", key_name="GROQ_API_KEY", package="openai", image_bytes=3_000_000
+        url="https://api.groq.com/openai/v1",
+        key_name="GROQ_API_KEY",
+        package="openai",
+        image_bytes=3_000_000,
+        request_bytes=4_000_000,
+        request_images=5,
     ),
-    "ollama": Provider(url="http://127.0.0.1:11434/v1", key_name=None, package="openai", image_bytes=20_000_000),
+    "ollama": Provider(
+        url="http://127.0.0.1:11434/v1",
+        key_name=None,
+        package="openai",
+        image_bytes=20_000_000,
+        request_bytes=100_000_000,
+        request_images=100,
+    ),
 }
 
 
@@ -96,9 +155,33 @@ class Chosen:
     def sees_images(self) -> bool:
         """Whether a model of this name accepts pictures, judging by the name."""
         name = self.name.lower()
+        if self.hears_audio and self.provider == "openai":
+            return False
         if self.provider in ("anthropic", "google") or (self.provider == "openai" and self.official):
             return _TEXT_ONLY.match(name) is None
         return _SEEING.search(name) is not None and _TEXT_ONLY.match(name) is None
+
+    @property
+    def reads_documents(self) -> bool:
+        """Whether a model of this name accepts documents, judging by the name."""
+        name = self.name.lower()
+        match self.provider:
+            case "anthropic":
+                return self.sees_images
+            case "google":
+                return name.startswith("gemini")
+            case "openai":
+                return self.sees_images and _READING.match(name) is not None
+            case _:
+                return False
+
+    @property
+    def hears_audio(self) -> bool:
+        """Whether a model of this name accepts sounds, judging by the name."""
+        name = self.name.lower()
+        if self.provider == "google":
+            return name.startswith("gemini")
+        return self.provider == "openai" and _HEARING.match(name) is not None
 
 
 def choose(model: str, *, base_url: str | None, api: Literal["auto", "chat", "responses"]) -> Chosen:
@@ -114,10 +197,11 @@ def choose(model: str, *, base_url: str | None, api: Literal["auto", "chat", "re
         raise ConfigError("base_url must be http:// or https:// with a host and maybe a path, and hold no secret")
     if provider != "openai" and api != "auto":
         raise ConfigError("api is for openai models only; leave it out")
-    return Chosen(provider=provider, name=name.strip(), url=url, wire=_wire(provider, url, api), official=url == own)
+    wire = _wire(provider, name.strip(), url, api)
+    return Chosen(provider=provider, name=name.strip(), url=url, wire=wire, official=url == own)
 
 
-def _wire(provider: ProviderName, url: str, api: Literal["auto", "chat", "responses"]) -> Wire:
+def _wire(provider: ProviderName, name: str, url: str, api: Literal["auto", "chat", "responses"]) -> Wire:
     match provider:
         case "anthropic":
             return "messages"
@@ -128,8 +212,9 @@ def _wire(provider: ProviderName, url: str, api: Literal["auto", "chat", "respon
         case "openai":
             if api != "auto":
                 return api
-            # Compatible servers support chat completions; few support responses.
-            return "responses" if url == PROVIDERS["openai"].url else "chat"
+            # Compatible servers support chat completions; few support responses, and none of these takes sounds.
+            official = url == PROVIDERS["openai"].url
+            return "responses" if official and not _HEARING.match(name.lower()) else "chat"
         case _:
             assert_never(provider)
 

@@ -1,6 +1,7 @@
 """Anthropic's Messages API on loopback, with its documented rules and error texts.
 
-Facts are from Anthropic's public API documentation: event names and their order, error types, image limits.
+Facts are from Anthropic's public API documentation: event names and their order, error types, limits of images and
+PDFs. The texts of refusals are from public reports.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from belino.testing.models import (
     ModelServer,
     read_request,
 )
+from belino.testing.models.files import decoded, is_locked, pdf_pages
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -32,6 +34,9 @@ IMAGE_BASE64_BYTES = 5 * 1024 * 1024
 IMAGE_SIDE = 8000
 MANY_IMAGES = 20
 MANY_IMAGES_SIDE = 2000
+REQUEST_IMAGES = 100
+REQUEST_BYTES = 32_000_000
+PDF_PAGES = 100
 PIECE = 7
 
 
@@ -81,6 +86,8 @@ class MessagesServer(ModelServer):
             return _invalid("anthropic-version: header is required")
         if request.path.endswith("/messages") and type(body.get("max_tokens")) is not int:
             return _invalid("max_tokens: Field required")
+        if (request.content_length or 0) > REQUEST_BYTES:
+            return ModelFailure(status=413, kind="request_too_large", message="Request exceeds the maximum size")
         return self._unauthorized(request) or broken_rule(body)
 
     def _unauthorized(self, request: "web.Request") -> ModelFailure | None:
@@ -132,7 +139,12 @@ class MessagesServer(ModelServer):
 
 def images(body: Mapping[str, Any]) -> list[bytes]:
     """The bytes of every picture in a request, in order, including those in tool results."""
-    return [base64.b64decode(block["source"]["data"]) for _, block in _image_blocks(body)]
+    return [base64.b64decode(block["source"]["data"]) for _, block in _of_type("image", body)]
+
+
+def documents(body: Mapping[str, Any]) -> list[bytes]:
+    """The bytes of every document in a request, in order, including those in tool results."""
+    return [decoded(block["source"]["data"]) or b"" for _, block in _of_type("document", body)]
 
 
 def texts(body: Mapping[str, Any]) -> str:
@@ -142,7 +154,7 @@ def texts(body: Mapping[str, Any]) -> str:
 
 def broken_rule(body: Mapping[str, Any]) -> ModelFailure | None:
     """The API's own refusal of an invalid request."""
-    return next(chain(_broken_roles(body), _broken_images(body)), None)
+    return next(chain(_broken_roles(body), _broken_images(body), _broken_documents(body)), None)
 
 
 def _broken_roles(body: Mapping[str, Any]) -> Iterator[ModelFailure]:
@@ -179,7 +191,9 @@ def _broken_roles(body: Mapping[str, Any]) -> Iterator[ModelFailure]:
 
 
 def _broken_images(body: Mapping[str, Any]) -> Iterator[ModelFailure]:
-    found = list(_image_blocks(body))
+    found = list(_of_type("image", body))
+    if len(found) > REQUEST_IMAGES:
+        yield _invalid(f"messages: too many images: {len(found)} > {REQUEST_IMAGES} images per request")
     most = MANY_IMAGES_SIDE if len(found) > MANY_IMAGES else IMAGE_SIDE
     for path, block in found:
         source = block["source"]
@@ -204,6 +218,23 @@ def _broken_images(body: Mapping[str, Any]) -> Iterator[ModelFailure]:
             )
 
 
+def _broken_documents(body: Mapping[str, Any]) -> Iterator[ModelFailure]:
+    pages = 0
+    for path, block in _of_type("document", body):
+        source, at = block["source"], f"{path}.pdf.source.base64"
+        if source.get("type") != "base64" or source.get("media_type") != "application/pdf":
+            yield _invalid(f"{path}.document.source.base64.media_type: Input should be 'application/pdf'")
+            continue
+        content = decoded(source.get("data"))
+        pages += pdf_pages(content)
+        if content is None or not pdf_pages(content):
+            yield _invalid(f"{at}.data: The PDF specified was not valid.")
+        elif is_locked(content):
+            yield _invalid(f"{at}.data: The PDF specified is password protected.")
+        elif pages > PDF_PAGES:
+            yield _invalid(f"{at}.data: A maximum of {PDF_PAGES} PDF pages may be provided.")
+
+
 def _blocks(body: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for number, message in enumerate(body.get("messages", ())):
         content = message.get("content")
@@ -218,8 +249,8 @@ def _blocks(body: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 yield from ((f"{path}.tool_result.content.{at}", each) for at, each in enumerate(inner))
 
 
-def _image_blocks(body: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    return ((path, block) for path, block in _blocks(body) if block.get("type") == "image")
+def _of_type(kind: str, body: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    return ((path, block) for path, block in _blocks(body) if block.get("type") == kind)
 
 
 def _message(asked: ModelRequest, reply: ModelReply, number: int) -> dict[str, Any]:

@@ -4,8 +4,6 @@ Facts are from Google's public API documentation: `generateContent`, its streami
 and resumable uploads to the Files API.
 """
 
-import base64
-import binascii
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +22,7 @@ from belino.testing.models import (
     read_request,
     stream,
 )
+from belino.testing.models.files import decoded, is_locked, pdf_pages
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -31,7 +30,12 @@ if TYPE_CHECKING:
 BAD_IMAGE = "Provided image is not valid."
 NO_FILE = "You do not have permission to access the File or it may not exist."
 PAYLOAD_BYTES = 20 * 1024 * 1024
-MEDIA_MIMES = ("audio/flac", "audio/wav", "audio/mp3", "audio/ogg", "video/mp4", "video/webm", "video/quicktime")
+PDF_PAGES = 1_000
+TOO_MANY_PAGES = f"The document has more than {PDF_PAGES} pages."
+MEDIA_MIMES = (
+    *("audio/wav", "audio/mp3", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"),
+    *("video/mp4", "video/webm", "video/quicktime"),
+)
 FILE_NAME = re.compile(r"files/[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 STATUSES = {
     400: "INVALID_ARGUMENT",
@@ -193,23 +197,24 @@ def failed(failure: ModelFailure) -> "web.StreamResponse":
 
 def images(body: Mapping[str, Any]) -> list[bytes]:
     """The bytes of every picture in a request, in order."""
-    return [base64.urlsafe_b64decode(_standard(blob["data"])) for blob in _inline(body)]
+    return _of_type("image/", body)
+
+
+def documents(body: Mapping[str, Any]) -> list[bytes]:
+    """The bytes of every document in a request, in order."""
+    return _of_type("application/", body)
+
+
+def sounds(body: Mapping[str, Any]) -> list[bytes]:
+    """The bytes of every sound in a request, in order."""
+    return _of_type("audio/", body)
 
 
 def broken_rule(body: Mapping[str, Any]) -> ModelFailure | None:
     """The API's own refusal of an invalid request."""
     for blob in _inline(body):
-        mime = blob.get("mimeType", "image/*")
-        if not mime.startswith("image/"):
-            if mime not in MEDIA_MIMES or not blob["data"]:
-                return ModelFailure(status=400, kind="badRequest", message="Unsupported MIME type")
-            continue
-        try:
-            measured = image_size(base64.urlsafe_b64decode(_standard(blob["data"])))
-        except binascii.Error:
-            measured = None
-        if measured is None:
-            return ModelFailure(status=400, kind="badRequest", message=BAD_IMAGE)
+        if broken := _broken_blob(blob):
+            return ModelFailure(status=400, kind="badRequest", message=broken)
     contents = body.get("contents", [])
     for before, after in zip(contents, [*contents[1:], {}], strict=True):
         calls = sum("functionCall" in part for part in before.get("parts", ()))
@@ -222,9 +227,23 @@ def broken_rule(body: Mapping[str, Any]) -> ModelFailure | None:
     return None
 
 
-def _standard(data: str) -> str:
-    """Base64 in the URL-safe alphabet, which this API accepts as well."""
-    return data.replace("+", "-").replace("/", "_")
+def _broken_blob(blob: Json) -> str:
+    mime, content = _type_of(blob), decoded(blob["data"])
+    if mime.startswith("image/"):
+        return "" if content is not None and image_size(content) is not None else BAD_IMAGE
+    if mime == "application/pdf":
+        pages = pdf_pages(content) if content is not None and not is_locked(content) else 0
+        return "The document has no pages." if not pages else "" if pages <= PDF_PAGES else TOO_MANY_PAGES
+    return "" if mime in MEDIA_MIMES and content else f"Unsupported MIME type: {mime}"
+
+
+def _of_type(mime: str, body: Mapping[str, Any]) -> list[bytes]:
+    return [decoded(blob["data"]) or b"" for blob in _inline(body) if _type_of(blob).startswith(mime)]
+
+
+def _type_of(blob: Json) -> str:
+    """The type of inline data; the API takes field names in both spellings, and the SDK sends the second."""
+    return str(blob.get("mimeType") or blob.get("mime_type") or "")
 
 
 def _inline(body: Mapping[str, Any]) -> Iterator[Json]:

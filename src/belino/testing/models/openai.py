@@ -1,7 +1,7 @@
 """OpenAI's chat completions, responses and transcriptions on loopback, with their documented rules and error texts.
 
-Facts are from OpenAI's public API documentation: event names and their order, error codes, image limits. Groq, Ollama
-and many others implement the first of them.
+Facts are from OpenAI's public API documentation: event names and their order, error codes, limits of images, files and
+sounds. Groq, Ollama and many others implement the first of them.
 """
 
 import base64
@@ -23,11 +23,13 @@ from belino.testing.models import (
     read_form,
     stream,
 )
+from belino.testing.models.files import decoded, is_locked, pdf_pages, sound_format
 from belino.testing.models.speech import broken_form, transcription
 
 if TYPE_CHECKING:
     from aiohttp import web
 
+PDF_PAGES = 100
 UNSUPPORTED = (
     "You uploaded an unsupported image. Please make sure your image has of one the following formats: "
     "['png', 'jpeg', 'gif', 'webp']."
@@ -113,12 +115,82 @@ def images(body: Mapping[str, Any]) -> list[bytes]:
     return [base64.b64decode(url.partition(",")[2]) for url in _image_urls(body)]
 
 
+def documents(body: Mapping[str, Any]) -> list[bytes]:
+    """The bytes of every file in a request, in order."""
+    return [decoded(file.get("file_data", "").partition(",")[2]) or b"" for _, file in _files(body)]
+
+
+def sounds(body: Mapping[str, Any]) -> list[bytes]:
+    """The bytes of every sound in a request, in order."""
+    return [decoded(item["input_audio"]["data"]) or b"" for _, item in _items(body) if item["type"] == "input_audio"]
+
+
 def broken_rule(body: Mapping[str, Any]) -> ModelFailure | None:
     """The API's own refusal of an invalid request."""
     for url in _image_urls(body):
         if not _is_image(url):
             return ModelFailure(status=400, kind="invalid_image_format", message=UNSUPPORTED)
-    return _unanswered(body)
+    return _broken_tool_text(body) or _broken_files(body) or _broken_sounds(body) or _unanswered(body)
+
+
+def _broken_tool_text(body: Mapping[str, Any]) -> ModelFailure | None:
+    """A tool's message holds text only; the responses API takes files in outputs."""
+    for at, item in _items(body):
+        if at.startswith("tool.") and item["type"] != "text":
+            text = f"Invalid value: '{item['type']}'. Supported values are: 'text'."
+            return ModelFailure(status=400, kind="invalid_value", message=text)
+    return None
+
+
+def _broken_files(body: Mapping[str, Any]) -> ModelFailure | None:
+    pages = 0
+    for at, file in _files(body):
+        head, _, data = str(file.get("file_data", "")).partition(",")
+        if not head.startswith("data:application/pdf;base64") or not file.get("filename"):
+            text = (
+                f"Invalid file data: '{at}.file_data'. Expected a base64-encoded data URL with an application/pdf MIME "
+                f"type (e.g. 'data:application/pdf;base64,SGVsbG8='), but got unsupported MIME type '{head[5:60]}'."
+            )
+            return ModelFailure(status=400, kind="invalid_value", message=text)
+        content = decoded(data)
+        pages += pdf_pages(content)
+        if content is None or not pdf_pages(content) or is_locked(content) or pages > PDF_PAGES:
+            return ModelFailure(status=400, kind="invalid_file", message=f"The file in '{at}' could not be processed.")
+    return None
+
+
+def _broken_sounds(body: Mapping[str, Any]) -> ModelFailure | None:
+    for _, item in _items(body):
+        if item["type"] != "input_audio":
+            continue
+        sound = item["input_audio"]
+        if "input" in body or "audio" not in body["model"]:
+            text = "Invalid content type. input_audio is only supported by certain models."
+            return ModelFailure(status=400, kind="invalid_value", message=text)
+        if sound.get("format") not in ("wav", "mp3"):
+            text = f"Invalid value: '{sound.get('format')}'. Supported values are: 'wav' and 'mp3'."
+            return ModelFailure(status=400, kind="invalid_value", message=text)
+        if sound_format(decoded(sound.get("data"))) != sound["format"]:
+            text = "The audio file could not be decoded or its format is not supported."
+            return ModelFailure(status=400, kind="invalid_value", message=text)
+    return None
+
+
+def _files(body: Mapping[str, Any]) -> Iterator[tuple[str, Json]]:
+    for at, item in _items(body):
+        if item["type"] == "file":
+            yield f"{at}.file", item["file"]
+        elif item["type"] == "input_file":
+            yield at, item
+
+
+def _items(body: Mapping[str, Any]) -> Iterator[tuple[str, Json]]:
+    """The content items of every message and tool output, with their place."""
+    for number, message in enumerate([*body.get("messages", ()), *_input(body)]):
+        for key in ("content", "output"):
+            content = message.get(key)
+            for index, item in enumerate(content if isinstance(content, list) else ()):
+                yield f"{message.get('role', 'input')}.messages[{number}].{key}[{index}]", item
 
 
 def _is_image(url: str) -> bool:
@@ -130,14 +202,11 @@ def _is_image(url: str) -> bool:
 
 
 def _image_urls(body: Mapping[str, Any]) -> Iterator[str]:
-    for message in [*body.get("messages", ()), *_input(body)]:
-        for key in ("content", "output"):
-            content = message.get(key)
-            for item in content if isinstance(content, list) else ():
-                if item.get("type") == "image_url":
-                    yield item["image_url"]["url"]
-                elif item.get("type") == "input_image":
-                    yield item["image_url"]
+    for _, item in _items(body):
+        if item["type"] == "image_url":
+            yield item["image_url"]["url"]
+        elif item["type"] == "input_image":
+            yield item["image_url"]
 
 
 def _input(body: Mapping[str, Any]) -> list[Json]:
