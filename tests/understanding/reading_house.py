@@ -88,7 +88,7 @@ class ReadingHouse:
             scratch=self.scratch,
             renderer=lambda: make_renderer(self.sandbox, self.scratch, self.store, images=images),
             images=lambda: images,
-            hold=self._hold,
+            hold=self.hold,
             clock=self.clock,
             make_context=self._context,
             agent=lambda _: self.agent,
@@ -104,6 +104,8 @@ class ReadingHouse:
         where: ConversationKey = MAIN,
         name: str | None = None,
         told: bool = True,
+        verdict: Verdict = OBSERVE,
+        author: Author = ANNA,
     ) -> RefRecord:
         """A message with one file, whose bytes are here."""
         number = str(next(self.numbers))
@@ -122,13 +124,13 @@ class ReadingHouse:
         message = Message(
             conversation=where,
             id=number,
-            author=ANNA,
+            author=author,
             sent=self.clock.now(),
             text="",
             media=(ref,),
             chat_type=ChatType.GROUP,
         )
-        taken = await self.store.take_in(message, OBSERVE)
+        taken = await self.store.take_in(message, verdict)
         blob = await self.store.keep(_chunks(content), mime=mime, limit=1 << 28)
         await self.store.end_media(taken.refs[0].id, MediaOutcome.HELD, blob=blob)
         record = await self.store.find_ref(taken.refs[0].id)
@@ -157,7 +159,7 @@ class ReadingHouse:
         self, understanding: Understanding, record: RefRecord, form: ReadingForm = ReadingForm.TRANSCRIPT, **more: Any
     ) -> ItemReading:
         """As a tool does."""
-        async with self._hold(record) as blob:
+        async with self.hold(record) as blob:
             return await understanding.read_item(
                 record, blob, form, conversation=record.conversation, note=self.news.append, **more
             )
@@ -167,7 +169,8 @@ class ReadingHouse:
         return sorted(path.name for path in self.scratch.iterdir()) if self.scratch.exists() else []
 
     @asynccontextmanager
-    async def _hold(self, record: RefRecord) -> AsyncIterator[Blob]:
+    async def hold(self, record: RefRecord) -> AsyncIterator[Blob]:
+        """The bytes of a ref."""
         self.holds += 1
         found = await self.store.find_ref(record.ref.id)
         assert found is not None and found.ref.sha256 is not None

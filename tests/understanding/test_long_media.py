@@ -16,7 +16,7 @@ from belino.domain.errors import MediaRefused, ProviderError
 from belino.domain.media import DocumentUnit, Unread
 from belino.domain.message import ChatType
 from belino.domain.reading import NOT_UNDERSTOOD, MediaCapability, Read, ReadingForm, ReadingOutcome, ReadSegment, Skill
-from belino.domain.search import SearchQuery
+from belino.domain.search import SearchIntent, SearchQuery
 from belino.media.image.header import carries_metadata
 from belino.media.price import Facts
 from belino.readers.parts import HIDDEN_NOTE
@@ -82,7 +82,7 @@ async def test_a_long_sound_is_read_in_windows_and_no_word_is_lost_or_doubled(
     assert attempt.outcome is ReadingOutcome.SUCCESS
     assert [news.done for news in house.news if news.total] == [0.0, 120.0, 240.0]
     assert house.leftovers() == []
-    (hit,) = (await house.store.search(MAIN, SearchQuery(text="n271"))).hits
+    (hit,) = (await house.store.search(MAIN, SearchQuery(intents=(SearchIntent(text="n271"),)))).hits
     assert hit.passage is not None
     assert hit.passage.unit is DocumentUnit.SECOND
     assert 255 <= hit.passage.number <= 272
@@ -259,7 +259,7 @@ async def test_a_mixed_document_is_read_page_by_page_by_the_method_that_fits(hou
     item = await house.item(understanding, document, TEXT, pages=(2, 2))
     assert (item.document.parts[0].text, item.cached, item.provider) == ("a scanned page", True, "local_lens")
     assert [(part.number, part.read_by) for part in item.document.parts] == [(2, "local_lens")]
-    (hit,) = (await house.store.search(MAIN, SearchQuery(text="scanned"))).hits
+    (hit,) = (await house.store.search(MAIN, SearchQuery(intents=(SearchIntent(text="scanned"),)))).hits
     assert hit.passage is not None
     assert (hit.passage.unit, hit.passage.number) == (DocumentUnit.PAGE, 2)
 
@@ -307,7 +307,7 @@ async def test_the_price_of_a_document_is_what_its_reading_then_costs(house: Rea
         facts = await source.materials.renderer.known(Facts(mime="application/pdf", size=blob.size), blob.sha256)
         return understanding.prices(facts, MAIN)[TEXT]
 
-    async with house._hold(document) as blob:
+    async with house.hold(document) as blob:
         await understanding._source(document, blob).materials.renderer.reading(blob, mime=blob.mime)
         before = await price()
         assert before.usd == pytest.approx(0.004) and not before.exact

@@ -9,7 +9,7 @@ import pytest
 from belino.domain.errors import MediaError, MediaRefused, ProviderError, RateLimited, Unauthorized
 from belino.domain.media import DocumentUnit, MediaKind, Unread
 from belino.domain.reading import MediaCapability, Read, ReadingForm, ReadingOutcome, ReadSegment, Skill
-from belino.domain.search import SearchQuery
+from belino.domain.search import SearchIntent, SearchQuery
 from belino.understanding.config import ModelEntry
 from belino.understanding.request import MessageReadings, ReadingState
 from understanding.reading_house import MAIN, SIDE, ReadingHouse, sound
@@ -485,7 +485,7 @@ async def test_spoken_words_are_found_with_their_time(house: ReadingHouse, ears:
     )
     voice = await house.send(sound(4.0))
     await house.read(house.understanding(), voice)
-    (hit,) = (await house.store.search(MAIN, SearchQuery(text="gnu"))).hits
+    (hit,) = (await house.store.search(MAIN, SearchQuery(intents=(SearchIntent(text="gnu"),)))).hits
     assert hit.passage is not None
     assert (hit.passage.ref, hit.passage.unit, hit.passage.number) == (voice.ref.id, DocumentUnit.SECOND, 3)
 

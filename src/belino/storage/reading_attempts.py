@@ -13,8 +13,8 @@ KEPT = timedelta(days=2)
 
 _INSERT = """
 INSERT INTO reading_attempts (channel, ref, sha256, at, form, provider, model, outcome, reason, milliseconds, cached,
-    sent_to, usd, seconds, pages)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15
+    sent_to, usd, seconds, pages, ahead)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16
 WHERE EXISTS (SELECT 1 FROM refs WHERE channel = ?1 AND id = ?2)
 """
 
@@ -30,7 +30,7 @@ def insert_attempts(tx: Tx, records: Sequence[AttemptRecord], now: datetime) -> 
             _INSERT,
             (channel, record.ref, record.sha256, at, record.form, attempt.provider, attempt.model, attempt.outcome,
              attempt.reason, attempt.milliseconds, int(attempt.cached), attempt.sent_to, attempt.usd,
-             float(record.seconds), record.pages),
+             float(record.seconds), record.pages, int(record.ahead)),
         )  # fmt: skip
         if record.seconds or record.pages or attempt.usd:
             cost = (channel, at, float(record.seconds), record.pages, float(attempt.usd or 0.0))
@@ -68,8 +68,9 @@ def find_attempts(
 
 
 def forget_attempts(tx: Tx, ref: str) -> None:
-    """Delete the attempts of a ref that is deleted."""
+    """Delete the attempts of a ref that is deleted, and how far it was read ahead."""
     tx.execute("DELETE FROM reading_attempts WHERE ref = ?", (ref,))
+    tx.execute("DELETE FROM read_ahead WHERE ref = ?", (ref,))
 
 
 def sum_costs(tx: Tx, channel: ConversationKey, since: datetime) -> Spent:
@@ -101,4 +102,5 @@ def _record(row: TableRow) -> AttemptRecord:
         ),
         seconds=row["seconds"],
         pages=row["pages"],
+        ahead=bool(row["ahead"]),
     )

@@ -19,6 +19,7 @@ from belino.storage.row_ids import find_channel
 from belino.storage.text import sanitized
 
 ALL_PARTS = (1, (1 << 63) - 1)
+BLANKS = " \t\r\n"
 _INSERT_LIKENESS = """
 INSERT INTO likenesses (sha256, other, likeness) VALUES (?, ?, ?)
 ON CONFLICT (sha256, other) DO UPDATE SET likeness = excluded.likeness
@@ -50,6 +51,10 @@ class ReadingVerbs(BlobVerbs):
     async def read_before(self, sha256s: Sequence[str]) -> frozenset[str]:
         """Those of these bytes in which some reader has found text."""
         return await self._database.read(lambda tx: read_before(tx, sha256s))
+
+    async def beginnings(self, sha256s: Sequence[str], chars: int) -> Mapping[str, str]:
+        """How the text begins that was found in these bytes, in at most so many characters."""
+        return await self._database.read(lambda tx: beginnings(tx, sha256s, chars))
 
     async def rendition(self, sha256: str, name: str) -> Blob | None:
         """The rendition of these bytes with this name, if it is still stored."""
@@ -168,6 +173,17 @@ def read_before(tx: Tx, sha256s: Sequence[str]) -> frozenset[str]:
         tuple(sha256s),
     )
     return frozenset(row["sha256"] for row in rows)
+
+
+def beginnings(tx: Tx, sha256s: Sequence[str], chars: int) -> Mapping[str, str]:
+    """How the text begins that some reader has found in these bytes: the first reading counts."""
+    rows = tx.execute(
+        "SELECT r.sha256, substr(trim(p.text, ?), 1, ?) AS begins FROM readings r JOIN reading_parts p "
+        f"ON p.reading = r.id WHERE r.sha256 IN ({marks(sha256s)}) AND r.unread IS NULL AND p.number = "
+        "(SELECT min(number) FROM reading_parts WHERE reading = r.id AND trim(text, ?) <> '') ORDER BY r.id DESC",
+        (BLANKS, chars, *sha256s, BLANKS),
+    )
+    return {row["sha256"]: row["begins"] for row in rows}
 
 
 def find_rendition(tx: Tx, sha256: str, name: str) -> TableRow | None:

@@ -149,6 +149,15 @@ class MediaTools:
         False, "Whether a voice message without text is read where the agent answers only when it is mentioned."
     )
 
+    read_ahead: Literal["off", "local"] = _setting(
+        "off",
+        "`local`: between turns, local providers read media of senders who may command the agent, so that search "
+        "finds it. Remote providers never read ahead.",
+    )
+    read_ahead_fetch: bool = _setting(
+        False, "Whether media is also fetched from the platform to be read ahead; otherwise only stored bytes are read."
+    )
+
     def __post_init__(self) -> None:
         if "{transcript}" not in self.echo_format:
             raise ConfigError("echo_format must contain {transcript}")

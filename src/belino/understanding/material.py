@@ -13,7 +13,7 @@ from belino.domain.reading import Material
 from belino.media.image.plain import PPM, PlainPictures
 from belino.media.remux import Remuxer
 from belino.media.render import Renderer, make_makers
-from belino.media.samples import FLAC, WAV, Windows
+from belino.media.samples import FLAC, WAV
 
 if TYPE_CHECKING:
     from belino.media.image.images import Fitted, Images, Runs
@@ -51,7 +51,6 @@ class Materials:
         self._scratch = scratch
         self._makers = make_makers(sandbox, scratch, open_blob, images=images)
         self.renderer = renderer or Renderer(self._makers)
-        self._windows = Windows(sandbox, scratch, open_blob)
         self._plain = PlainPictures(sandbox, scratch, open_blob)
         self._remuxer = Remuxer(sandbox, scratch, open_blob)
 
@@ -62,7 +61,7 @@ class Materials:
     @asynccontextmanager
     async def sound(self, blob: Blob, *, start: float, end: float, local: bool) -> AsyncIterator[Sound]:
         """The sound from `start` to `end` seconds, of a video too."""
-        async with self._windows.samples(blob, start=start, end=end, mime=WAV if local else FLAC) as made:
+        async with self._makers.windows.samples(blob, start=start, end=end, mime=WAV if local else FLAC) as made:
             material = Material(path=made.path, mime=made.mime, size=made.size, seconds=made.seconds)
             yield Sound(material=material, ended=made.ended)
 

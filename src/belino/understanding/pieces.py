@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 UNCERTAIN = "The provider is not confident of this text."
+LATE = "it was not ready when the time was up"
+GAVE_WAY = "it gave way to a reading that is waited for"
 
 Listen = Callable[[ConversationKey, ReadPiece, Read | str], None]
 """Called with every piece that is read or found in the store, and with the reason why one is not read."""
@@ -62,6 +64,8 @@ class Source:
     name: str = ""
     store: TranscriptVerbs | None = None
     """None if nothing is to be stored."""
+    ahead: bool = False
+    """Whether it is read in the background; that gives way to every other reading."""
     attempts: list[Attempt] = field(default_factory=list)
     unnoted: list[AttemptRecord] = field(default_factory=list)
     """Attempts that the store does not know yet."""
@@ -162,9 +166,10 @@ class PieceReader:
             await self._note(source, wanted, failed, ReadingCost())
             raise NotRead(str(error)) from error
         except asyncio.CancelledError:
-            # The time is up. What a provider has got by then may still be charged.
-            late = self._attempt(choice, model, ReadingOutcome.FAILED, reason="it was not ready when the time was up")
-            cost = ReadingCost() if begun is None else self._cost(choice, wanted, None)
+            # The time is up. What a provider has got by then may still be charged; one that reads ahead is local.
+            outcome, reason = (ReadingOutcome.SKIPPED, GAVE_WAY) if source.ahead else (ReadingOutcome.FAILED, LATE)
+            late = self._attempt(choice, model, outcome, reason=reason)
+            cost = ReadingCost() if begun is None or source.ahead else self._cost(choice, wanted, None)
             spent = 0 if begun is None else round((self._clock.monotonic() - begun) * 1000)
             self._remember(source, wanted, replace(late, milliseconds=spent, usd=cost.usd), cost)
             self._listen(source.channel, piece, late.reason)
@@ -214,6 +219,7 @@ class PieceReader:
                     attempt=attempt,
                     seconds=cost.seconds,
                     pages=cost.pages,
+                    ahead=source.ahead,
                 )
             )
 

@@ -75,6 +75,8 @@ class Situation:
     conversation: ConversationKey
     chat_type: ChatType
     sees_images: bool = False
+    attached: frozenset[str] = frozenset()
+    """Types of documents that the agent gets as they are."""
     language: str | None = None
     """As the platform reports it."""
     recent_texts: tuple[str, ...] = ()
@@ -319,6 +321,8 @@ def _item_plan(
 ) -> ItemPlan:
     if is_tiny(capability, item.size):
         return ItemPlan(item=item, reason=tiny_reason(item.size or 0), unread=Unread.NO_TEXT)
+    if said_type(item.mime, item.name) in situation.attached:
+        return ItemPlan(item=item, reason="the agent gets it as it is")
     jobs = tuple(
         ReadingJob(form=form, choices=choices_for(capability, form, tools, candidates, situation, size=item.size))
         for form in _forms_at_turn(capability, candidates)

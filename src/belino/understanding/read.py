@@ -2,21 +2,21 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from belino.aio.deadline import deadline, or_abandon
+from belino.aio.deadline import deadline, or_abandon, ring
 from belino.domain.errors import MediaError, MediaRefused, ProviderError
 from belino.domain.media import Blob, MediaKind, open_files
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.outcome import Finding, MediaOutcome
 from belino.domain.ports import Clock
-from belino.domain.reading import MediaCapability, ReadingDecision, ReadingForm
+from belino.domain.reading import MediaCapability, ReadingDecision, ReadingForm, SenderLanguage
 from belino.domain.stored import RefRecord
-from belino.media.price import Facts
+from belino.media.price import Facts, has_text
 from belino.media.render import Renderer
 from belino.storage.transcripts import TranscriptVerbs
 from belino.understanding.calls import GRACE_SECONDS, Calls
@@ -44,7 +44,7 @@ from belino.understanding.policy import (
     why_not,
 )
 from belino.understanding.prices import price_of
-from belino.understanding.request import ItemReading, MessageMedia, MessageReadings, Note, ReadingPrice
+from belino.understanding.request import ItemReading, MessageMedia, MessageReadings, Note, ReadingPrice, ReadRange
 from belino.understanding.spending import Spending
 from belino.understanding.transcribe import Heard, Transcriber
 
@@ -83,6 +83,10 @@ class ReadingRoom:
     """Called in the end; a coroutine is awaited."""
 
 
+class GaveWay(Exception):
+    """A reading in the background ended because another one is waited for."""
+
+
 class Understanding:
     """Reads media with the configured providers, each at most once, and stores what they read."""
 
@@ -104,6 +108,9 @@ class Understanding:
         self._transcriber = Transcriber(pieces, room.clock)
         self._items = ItemReader(self._transcriber, PictureReader(pieces), PageReader(pieces, room.clock))
         self._made: Materials | None = None
+        self._ahead: tuple[str, asyncio.Timeout] | None = None
+        """What is read in the background, and the hash of its bytes."""
+        self._waiting = 0
 
     async def read_message(self, message: MessageMedia, note: Note) -> MessageReadings:
         """Decide about the attachments of a message that is being answered, and read them, within `turn_seconds`.
@@ -114,6 +121,7 @@ class Understanding:
             conversation=message.conversation,
             chat_type=message.chat_type,
             sees_images=message.sees_images,
+            attached=message.attached,
             language=message.language,
             recent_texts=message.recent_texts,
         )
@@ -129,7 +137,8 @@ class Understanding:
             for each in plan.items
             if not each.reason
         ]
-        await self._run(runs)
+        with self._waited_for(*(record.ref.sha256 for record in message.media)):
+            await self._run(runs)
         return _result(plans, [run.outcome() for run in runs])
 
     async def _run(self, runs: Sequence[ItemRun]) -> None:
@@ -170,9 +179,75 @@ class Understanding:
             recent_texts=recent_texts,
         )
         capability = capability_of(blob.mime, record.ref.file_name, record.ref.kind)
-        return await self._read(
-            source, capability, form, situation, pages=pages, times=times, max_chars=max_chars, note=note
+        asked = ReadRange(pages=pages, times=times, max_chars=max_chars)
+        with self._waited_for(blob.sha256):
+            return await self._read(source, capability, form, situation, asked, note)
+
+    def forms_ahead(self, record: RefRecord, blob: Blob) -> tuple[ReadingForm, ...]:
+        """The forms of a file that are read on this machine: the text of a document, and what local providers read."""
+        capability = capability_of(blob.mime, record.ref.file_name, record.ref.kind)
+        if not self._tools.of(capability).enabled or is_tiny(capability, blob.size):
+            return ()
+        if capability is MediaCapability.DOCUMENT:
+            return (ReadingForm.TEXT,) if has_text(blob.mime) else ()
+        situation = Situation(conversation=record.conversation, chat_type=ChatType.DIRECT)
+        return tuple(
+            form
+            for form in (ReadingForm.TRANSCRIPT, ReadingForm.TEXT)
+            if (capability, form) in SKILLS and any(not c.skip for c in self._local(capability, form, situation))
         )
+
+    async def read_ahead(
+        self, record: RefRecord, blob: Blob, form: ReadingForm, place: float, sender: SenderLanguage
+    ) -> ItemReading:
+        """Read one piece of a file in the background, from a page or second on, on this machine.
+
+        GaveWay if another reading is asked for by then; the errors are those of `read_item`.
+        """
+        if self._waiting:
+            raise GaveWay
+        try:
+            async with asyncio.timeout(None) as scope:
+                self._ahead = (blob.sha256, scope)
+                return await self._read_ahead(record, blob, form, place, sender)
+        except TimeoutError:
+            if scope.expired():
+                raise GaveWay from None
+            raise
+        finally:
+            self._ahead = None
+
+    async def _read_ahead(
+        self, record: RefRecord, blob: Blob, form: ReadingForm, place: float, sender: SenderLanguage
+    ) -> ItemReading:
+        source = self._source(record, blob)
+        assert source.store is not None
+        source.ahead = True
+        chat_type = await source.store.chat_type(record.conversation.whole_channel)
+        situation = Situation(
+            conversation=record.conversation,
+            chat_type=chat_type or ChatType.DIRECT,
+            language=sender.reported,
+            recent_texts=sender.recent_texts,
+        )
+        capability = capability_of(blob.mime, record.ref.file_name, record.ref.kind)
+        asked = ReadRange(
+            pages=(max(1, round(place)), None) if capability is MediaCapability.DOCUMENT else None,
+            times=(place, None) if form is ReadingForm.TRANSCRIPT and place else None,
+            seconds=0.0,
+        )
+        return await self._read(source, capability, form, situation, asked, None)
+
+    @contextmanager
+    def _waited_for(self, *sha256s: str | None) -> Iterator[None]:
+        """A reading that a turn or a person waits for: one ahead gives way, unless it reads the same bytes."""
+        if self._ahead is not None and self._ahead[0] not in sha256s:
+            ring(self._ahead[1])
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
 
     async def read_file(
         self,
@@ -192,7 +267,7 @@ class Understanding:
         source = Source(blob=blob, channel=OWN_FILE, materials=materials, name=path.name)
         situation = Situation(conversation=OWN_FILE, chat_type=ChatType.DIRECT)
         capability = capability_of(mime, path.name, MediaKind.DOCUMENT)
-        return await self._read(source, capability, form, situation, pages=pages, times=times, note=note)
+        return await self._read(source, capability, form, situation, ReadRange(pages=pages, times=times), note)
 
     def prices(self, facts: Facts, conversation: ConversationKey) -> Mapping[ReadingForm, ReadingPrice]:
         """The forms in which a file can be read here, each with its price; known without a call."""
@@ -234,10 +309,7 @@ class Understanding:
         capability: MediaCapability,
         form: ReadingForm,
         situation: Situation,
-        *,
-        pages: tuple[int, int | None] | None,
-        times: tuple[float, float | None] | None,
-        max_chars: int | None = None,
+        asked: ReadRange,
         note: Note | None,
     ) -> ItemReading:
         if (capability, form) not in SKILLS:
@@ -247,29 +319,34 @@ class Understanding:
             raise MediaError(refused[1])
         if is_tiny(capability, source.blob.size):
             raise MediaRefused(tiny_reason(source.blob.size))
-        choices = self._choices(capability, form, situation)
+        choices = (self._local if source.ahead else self._choices)(capability, form, situation)
         source.attempts += [skipped(choice) for choice in choices if choice.skip]
         usable = [choice for choice in choices if not choice.skip]
         if not usable and capability is not MediaCapability.DOCUMENT:
-            raise ProviderError(_nobody(capability, form, choices))
-        until = self._room.clock.monotonic() + self._tools.turn_seconds
+            raise ProviderError(_no_provider(capability, form, choices))
+        seconds = self._tools.turn_seconds if asked.seconds is None else asked.seconds
         try:
             got: Heard | SeenText = await self._items.get(
                 source,
                 capability,
                 form,
                 usable,
-                pages=pages,
-                times=times,
-                until=until,
-                max_chars=max_chars,
+                pages=asked.pages,
+                times=asked.times,
+                until=self._room.clock.monotonic() + seconds,
+                max_chars=asked.max_chars,
                 note=note,
             )
         except NotRead as error:
             raise ProviderError(_failed(source, str(error))) from error
         finally:
             await note_attempts(source)
-        return item_reading(source, capability, form, got, times=times, attempts=merged(source.attempts))
+        return item_reading(source, capability, form, got, times=asked.times, attempts=merged(source.attempts))
+
+    def _local(self, capability: MediaCapability, form: ReadingForm, situation: Situation) -> tuple[EntryChoice, ...]:
+        """Entries that surely send nothing away; what a command does is not known."""
+        choices = self._choices(capability, form, situation)
+        return tuple(each for each in choices if each.candidate.local and each.candidate.entry.type != "cli")
 
     def _choices(self, capability: MediaCapability, form: ReadingForm, situation: Situation) -> tuple[EntryChoice, ...]:
         candidates = self._entries.candidates(capability, situation.conversation)
@@ -327,7 +404,7 @@ def _named(capability: MediaCapability) -> str:
     return {"image": "a picture", "audio": "a sound", "video": "a video", "document": "a document"}[capability]
 
 
-def _nobody(capability: MediaCapability, form: ReadingForm, choices: Sequence[EntryChoice]) -> str:
+def _no_provider(capability: MediaCapability, form: ReadingForm, choices: Sequence[EntryChoice]) -> str:
     told = "; ".join(f"{choice.candidate.entry.provider}: {choice.skip}" for choice in choices)
     return f"no provider can make a {form} of {_named(capability)} here{f' ({told})' if told else ''}"
 

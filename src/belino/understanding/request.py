@@ -22,6 +22,8 @@ class MessageMedia:
     """The words of the message itself."""
     sees_images: bool = False
     """Whether the agent sees pictures itself: they are then not described."""
+    attached: frozenset[str] = frozenset()
+    """The types of documents that the agent gets as they are: their text is then not read."""
     language: str | None = None
     """The language that the platform reports for the sender, such as `de`."""
     recent_texts: tuple[str, ...] = ()
@@ -82,6 +84,18 @@ class MessageReadings:
     def transcript(self) -> str:
         """The words that were spoken, of all sounds together."""
         return "\n".join(reading.text for reading in self.readings if reading.kind == "audio.transcription")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRange:
+    """The part of one file that is wanted, and how far one request goes."""
+
+    pages: tuple[int, int | None] | None = None
+    times: tuple[float, float | None] | None = None
+    max_chars: int | None = None
+    """No further page is read once there are so many."""
+    seconds: float | None = None
+    """No further page or stretch is begun after this time; if unset, that of a turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

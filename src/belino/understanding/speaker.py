@@ -47,7 +47,7 @@ AT_ONCE = 2
 POINTS = 64
 PIECE = 256 * 1024
 FASTEST_CHARS = 60.0
-"""Letters and digits a second; nobody speaks half as fast, so the sound was cut off."""
+"""Letters and digits a second; no voice speaks half as fast, so the sound was cut off."""
 SLOWEST_SECONDS, PAUSE_SECONDS = 2.0, 10.0
 """Seconds for each character, and for all of them: a longer sound is not this text."""
 FILE_NAME = "voice.ogg"
@@ -86,7 +86,7 @@ class Spoken:
         )
 
     def __str__(self) -> str:
-        """What is told about it in `explain` and to the agent."""
+        """The text about it in `explain` and for the agent."""
         told = [f"{self.provider} {self.model}".strip(), f"{self.chars} characters", format_duration(self.seconds)]
         told += ["spoken before"] if self.cached else [f"{self.milliseconds} ms", price_words(self.usd)]
         return ", ".join(told + ([f"sent to {self.sent_to}"] if self.sent_to and not self.cached else []))

@@ -13,6 +13,7 @@ from belino.domain.units import format_duration
 from belino.understanding.config import DailyReadingLimits, ModelEntry
 
 DAY = timedelta(days=1)
+OVER_LIMIT = "over daily limit"
 TOKENS_A_SECOND = 32
 TOKENS_A_PICTURE = 1_600
 """What providers that charge by tokens count, at most, for a second of sound and for a picture."""
@@ -51,15 +52,15 @@ def cost_of(
 def over_limit(limits: DailyReadingLimits, spent: Spent, cost: ReadingCost) -> str:
     """Why a call would exceed what a channel may spend today; empty if it does not."""
     if limits.seconds_per_day is not None and cost.seconds and spent.seconds + cost.seconds > limits.seconds_per_day:
-        return f"over daily limit: {format_duration(limits.seconds_per_day)} of sound a day (limits.seconds_per_day)"
+        return f"{OVER_LIMIT}: {format_duration(limits.seconds_per_day)} of sound a day (limits.seconds_per_day)"
     if limits.pages_per_day is not None and cost.pages and spent.pages + cost.pages > limits.pages_per_day:
-        return f"over daily limit: {limits.pages_per_day} pages a day (limits.pages_per_day)"
+        return f"{OVER_LIMIT}: {limits.pages_per_day} pages a day (limits.pages_per_day)"
     if limits.usd_per_day is None or cost.usd == 0.0:
         return ""
     if cost.usd is None:
         return "its price is unknown, and limits.usd_per_day is set; set usd_per_minute, usd_per_page or usd_per_mtok"
     if spent.usd + cost.usd > limits.usd_per_day:
-        return f"over daily limit: ${limits.usd_per_day:g} a day (limits.usd_per_day)"
+        return f"{OVER_LIMIT}: ${limits.usd_per_day:g} a day (limits.usd_per_day)"
     return ""
 
 

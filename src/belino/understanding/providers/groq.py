@@ -37,12 +37,7 @@ class Provider:
 
     def __init__(self, config: Config, context: ProviderContext) -> None:
         self._config = config
-        self._api = ModelApi(
-            "Groq",
-            config,
-            context,
-            own_url=OFFICIAL_URL,
-        )
+        self._api = ModelApi("Groq", config, context, own_url=OFFICIAL_URL)
 
     def model(self, skill: Skill) -> str:
         return self._config.model or (SPEECH_MODEL if skill is Skill.TRANSCRIBE else VISION_MODEL)
@@ -52,13 +47,11 @@ class Provider:
         async with self._api.within(options.timeout):
             if skill is Skill.TRANSCRIBE:
                 self._api.check_sizes(material, SPEECH_BYTES)
-                return await openai_api.transcribe(
-                    self._api, "/audio/transcriptions", model=model, material=material, options=options
-                )
-            return await openai_api.chat(
-                self._api, "/chat/completions", model=model, skill=skill, material=self._fitting(material),
-                options=options, settings=_settings(model),
-            )  # fmt: skip
+                return await openai_api.transcribe(self._api, material, options, model=model)
+            request = openai_api.PictureRequest(
+                model=model, skill=skill, material=self._fitting(material), options=options, settings=_settings(model)
+            )
+            return await openai_api.chat(self._api, request)
 
     def _fitting(self, material: Sequence[Material]) -> Sequence[Material]:
         """As many pictures as one request may hold, evenly chosen."""

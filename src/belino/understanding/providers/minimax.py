@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from belino.domain.ports import ProviderContext
 from belino.domain.reading import Material, Read, ReadingOptions, Skill
-from belino.net import openai_api
 from belino.net.json_fields import Raw, table, whole
 from belino.net.model_api import ApiAnswer, ModelApi, RemoteConfig
 from belino.net.model_api import hosts as hosts
+from belino.net.openai_api import PictureRequest, chat
 
 KEY_VARIABLE = "MINIMAX_API_KEY"
 OFFICIAL_URL = "https://api.minimax.io/v1"
@@ -53,8 +53,11 @@ class Provider:
     async def read(self, skill: Skill, material: Sequence[Material], options: ReadingOptions) -> Read:
         self._api.check_sizes(material, IMAGE_BYTES)
         async with self._api.within(options.timeout):
-            # Its thoughts are then in a field of their own, not in the text.
-            return await openai_api.chat(
-                self._api, "/chat/completions", model=self.model(skill), skill=skill, material=material,
-                options=options, settings={"reasoning_split": True},
-            )  # fmt: skip
+            request = PictureRequest(
+                model=self.model(skill),
+                skill=skill,
+                material=material,
+                options=options,
+                settings={"reasoning_split": True},  # its thoughts are then in a field of their own, not in the text
+            )
+            return await chat(self._api, request)

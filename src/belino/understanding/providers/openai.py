@@ -65,26 +65,18 @@ class Provider:
             if skill is Skill.TRANSCRIBE:
                 self._api.check_sizes(material, SPEECH_BYTES)
                 form = self._config.transcript_format
-                return await openai_api.transcribe(
-                    self._api, "/audio/transcriptions", model=model, material=material, options=options, form=form
-                )
+                return await openai_api.transcribe(self._api, material, options, model=model, form=form)
             self._api.check_sizes(material, IMAGE_BYTES)
-            if self._config.api == "responses" or (self._config.api == "auto" and self._api.is_official):
-                settings = {"reasoning": {"effort": effort}} if (effort := self._effort(model)) else {}
-                return await openai_api.respond(
-                    self._api, "/responses", model=model, skill=skill, material=material, options=options,
-                    settings=settings,
-                )  # fmt: skip
-            return await openai_api.chat(
-                self._api, "/chat/completions", model=model, skill=skill, material=material, options=options,
-                settings=self._chat_settings(model),
-            )  # fmt: skip
+            responds = self._config.api == "responses" or (self._config.api == "auto" and self._api.is_official)
+            request = openai_api.PictureRequest(
+                model=model, skill=skill, material=material, options=options, settings=self._settings(model, responds)
+            )
+            return await (openai_api.respond if responds else openai_api.chat)(self._api, request)
 
-    def _effort(self, model: str) -> str | None:
-        return self._config.reasoning_effort or ("none" if model == VISION_MODEL else None)
-
-    def _chat_settings(self, model: str) -> dict[str, object]:
+    def _settings(self, model: str, responds: bool) -> dict[str, object]:
+        effort = self._config.reasoning_effort or ("none" if model == VISION_MODEL else None)
+        if responds:
+            return {"reasoning": {"effort": effort}} if effort else {}
         # OpenAI's own models refuse the older name of this field, and many other servers know only that one.
         limit = "max_completion_tokens" if self._api.is_official else "max_tokens"
-        effort = self._effort(model)
         return {limit: openai_api.OUTPUT_TOKENS, **({"reasoning_effort": effort} if effort else {})}
