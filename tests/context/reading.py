@@ -35,19 +35,26 @@ class Row:
 
 def rows(lines: list[str]) -> list[Row]:
     """Every line after the header."""
-    start = next((at for at, line in enumerate(lines) if line.startswith("id|MM-DD HH:MM|author|text (UTC; ")), None)
+    start = next((at for at, line in enumerate(lines) if line.startswith("id|time|author|text (UTC; ")), None)
     if start is None:
         return []
-    found = re.search(r"today is (\d{4})", lines[start])
+    found = re.search(r"today is (\d{4}-\d{2}-\d{2})", lines[start])
     assert found is not None
-    return [_row(line, found.group(1)) for line in lines[start + 1 :]]
+    read: list[Row] = []
+    day, minute = found.group(1), ""
+    for line in lines[start + 1 :]:
+        row_time = columns(line)[1]
+        if row_time:
+            date, _, minute = row_time.rpartition(" ")
+            day = date if len(date) == 10 else f"{found.group(1)[:4]}-{date}" if date else day
+        read.append(_row(line, f"{day} {minute}"))
+    return read
 
 
-def _row(line: str, year: str) -> Row:
-    message_id, time, author, text, *more = columns(line)
+def _row(line: str, moment: str) -> Row:
+    message_id, _, author, text, *more = columns(line)
     assert len(more) <= 2 and all(mark.startswith("(") and mark.endswith(")") for mark in more[:1])
     marks = more[0][1:-1] if more else ""
-    moment = time if len(time) == 16 else f"{year}-{time}"
     return Row(
         id=message_id,
         minute=datetime.strptime(moment, "%Y-%m-%d %H:%M").replace(tzinfo=UTC),

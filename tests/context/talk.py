@@ -83,6 +83,7 @@ def thread_of(replies: Sequence[StoredMessage], *, root: StoredMessage | None, t
         root=root,
         replies=tuple(replies),
         total=len(replies) if total is None else total,
+        stored=len(replies) if total is None else total,
         first=min((reply.sent for reply in replies), default=None),
     )
 

@@ -11,7 +11,7 @@ import pytest
 from belino.context.budget import ContextConfig
 from belino.context.prompt import context_blocks, costs
 from belino.context.snapshot import assemble, context_json
-from belino.domain.message import Author, ConversationKey, Message
+from belino.domain.message import Author, ConversationKey, Message, Reaction
 from belino.domain.outcome import Standing
 from belino.domain.stored import StoredMessage, Verdict
 from belino.storage.home import Home
@@ -126,7 +126,37 @@ async def test_every_part_has_its_price_and_the_reasons_for_what_is_missing(stor
     parts = costs(await assemble(store, [anchor], config, now=FakeClock().now()), config)
     assert [part.part for part in parts] == ["instructions", "channel", "thread"]
     channel, thread = parts[1:]
-    assert channel.told + channel.left_out == 20 and 250 < channel.tokens < 400
-    assert channel.why == (f"the oldest {channel.left_out} did not fit into context.snapshot_tokens = 300",)
+    assert channel.told + channel.left_out == 30 and 250 < channel.tokens < 400
+    assert channel.why == (
+        "10 earlier ones are over context.snapshot_messages = 20",
+        f"the oldest {channel.left_out - 10} did not fit into context.snapshot_tokens = 300",
+    )
     assert thread.told + thread.left_out == 31 and 500 < thread.tokens < 700
     assert thread.why[0] == f"the oldest {thread.left_out} replies did not fit into context.thread_tokens = 500"
+
+
+async def test_nothing_that_came_after_a_message_is_in_the_context_of_that_time(store: Store) -> None:
+    await hear(store, 1, "the plan")
+    await hear(store, 2, "fine", conversation=thread_place("m1"))
+    anchor = await hear(store, 3, "and now?")
+    before = await assemble(store, [anchor], CONFIG, now=anchor.sent, until=anchor.sent)
+    await hear(store, 4, "later", conversation=thread_place("m1"))
+    await hear(store, 5, "later", conversation=thread_place("m3"))
+    await hear(store, 6, "later")
+    bo = Author(id="u-bo", name="Bo")
+    sent = anchor.sent + timedelta(minutes=9)
+    await store.take_in(
+        Reaction(conversation=CHANNEL, id="r", message_id="m1", author=bo, sent=sent, emoji="👀"), OBSERVE
+    )
+    after = await assemble(store, [anchor], CONFIG, now=anchor.sent, until=anchor.sent)
+    assert context_json(after) == context_json(before)
+    assert "👀 1" in str(context_json(await assemble(store, [anchor], CONFIG, now=sent)))
+
+
+@pytest.mark.parametrize("limit", [0, 4, 30])
+async def test_all_messages_before_the_anchor_are_shown_or_counted(store: Store, limit: int) -> None:
+    for number in range(1, 10):
+        await hear(store, number)
+    anchor = await hear(store, 10)
+    context = await assemble(store, [anchor], ContextConfig(snapshot_messages=limit), now=FakeClock().now())
+    assert (len(context.snapshot.adjacent), context.snapshot.before) == (min(limit, 9), 9)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belino.context.manifest import in_context, suppressed, to_recover
+from belino.context.manifest import in_context, suppressed, thread_media
 from belino.domain.stored import ManifestEntry, Session
 
 
@@ -41,33 +41,28 @@ def test_lost_bytes_that_came_again_under_another_ref_are_known() -> None:
     assert suppressed(there, "old", "same") == entry("new", "same", turn=4)
 
 
-def test_only_a_compaction_is_made_good() -> None:
-    assert to_recover(session(entry("a"), lost=("a",), compacted=False), None) == ()
-    assert to_recover(session(entry("a"), lost=("a",)), None) == (entry("a"),)
-    assert to_recover(session(entry("a")), None) == ()
-
-
-def test_only_the_current_thread_and_its_root_come_back() -> None:
+def test_the_media_of_a_thread_is_its_own_and_that_of_its_root() -> None:
     root, reply = entry("root", message="t1"), entry("reply", thread="t1")
     other, top = entry("other", thread="t2"), entry("top", message="m9")
-    known = session(root, reply, other, top, lost=("root", "reply", "other", "top"))
-    assert to_recover(known, "t1") == (root, reply)
-    assert to_recover(known, None) == (root, top)
+    known = session(root, reply, other, top, lost=("root", "other"))
+    assert thread_media(known, "t1") == (root, reply)
+    assert thread_media(known, None) == (root, top)
 
 
-def test_the_same_bytes_come_back_once_and_not_at_all_if_they_are_there() -> None:
+def test_the_same_bytes_are_listed_once_by_the_ref_under_which_they_are_there() -> None:
     twice = session(entry("a", "same"), entry("b", "same"), lost=("a", "b"))
-    assert [found.artifact_id for found in to_recover(twice, None)] == ["b"]
-    assert to_recover(replace(twice, lost=("a",)), None) == ()
+    assert [found.artifact_id for found in thread_media(twice, None)] == ["b"]
+    assert [found.artifact_id for found in thread_media(replace(twice, lost=("b",)), None)] == ["a"]
+    elsewhere = session(entry("a", "same"), entry("b", "same", thread="t2"), lost=("a",))
+    assert [found.artifact_id for found in thread_media(elsewhere, None)] == ["b"]
 
 
 @given(st.lists(st.sampled_from("abcdef")), st.sets(st.sampled_from("abcdef")))
-def test_nothing_lost_is_ever_suppressed_by_itself_and_nothing_there_is_attached_again(
+def test_nothing_lost_is_ever_suppressed_by_itself_and_every_content_is_listed_once(
     refs: list[str], lost: set[str]
 ) -> None:
     known = session(*(entry(ref, ref.upper()) for ref in refs), lost=tuple(sorted(lost)))
     there = in_context(known)
     for ref in refs:
         assert (suppressed(there, ref, ref.upper()) is None) == (ref in lost)
-    recovered = {found.artifact_id for found in to_recover(known, None)}
-    assert recovered == set(refs) & lost
+    assert sorted(found.artifact_id for found in thread_media(known, None)) == sorted(set(refs))

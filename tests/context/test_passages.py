@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from belino.context.search import results_json, results_lines, search
+from belino.context.results import results_json, results_lines
+from belino.context.search import search
 from belino.domain.media import DocumentText, DocumentUnit, MediaKind, MediaRef, Part
 from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message, Quote
 from belino.domain.outcome import MediaOutcome, Standing
@@ -314,3 +315,51 @@ async def test_a_title_is_found_like_what_stands_below_it(store: Store) -> None:
     assert found is not None
     assert found.passage is not None
     assert found.passage.unit is DocumentUnit.SLIDE
+
+
+async def test_a_document_whose_name_matches_comes_before_one_that_was_read_and_has_the_words(store: Store) -> None:
+    await chatter(store, 1)
+    read_one = await send(store, 13, b"%PDF read")
+    await chatter(store, 14)
+    await store.take_in(said(27, "", media=(document(27, "supplier contract.pdf"),)), OBSERVE)
+    await chatter(store, 28)
+    lease = "This contract ends with notice. A notice to the supplier of heat ends the contract for heat as well."
+    await read(store, read_one, [lease, *LEASE])
+    found = await ask(store, "how long is the notice in the supplier contract?")
+    assert found.results[0].message_id == "27"
+    assert "13" in [result.message_id for result in found.results]
+
+
+async def test_a_caption_counts_more_than_the_same_words_in_the_text_of_a_document(store: Store) -> None:
+    await chatter(store, 1)
+    ref = await send(store, 13)
+    await chatter(store, 14)
+    photo = MediaRef(
+        platform="web", account="default", channel_id="team", message_id="26", item="0", kind=MediaKind.IMAGE,
+        mime="image/jpeg", created=NOW, caption="the broken heat pump",
+    )  # fmt: skip
+    await store.take_in(said(26, "", media=(photo,)), OBSERVE)
+    await chatter(store, 27)
+    await read(store, ref, ["A heat pump that is broken must be reported.", *LEASE])
+    assert (await ask(store, "broken heat pump")).results[0].message_id == "26"
+
+
+async def test_a_rare_word_in_a_document_counts_more_than_a_common_one_in_many_messages(store: Store) -> None:
+    await chatter(store, 100, 150)
+    ref, other = await send(store, 13, b"%PDF one"), await send(store, 14, b"%PDF two")
+    for number in range(300, 2_000, 200):
+        await store.take_in(said(number, "my brother says that Aunt Ida has a new dog"), OBSERVE)
+        await chatter(store, number + 5, 3)
+    await read(store, other, ["There is a new lift in the house."])
+    await read(store, ref, ["The fee for the parking space goes up to 95 in August."], unit=DocumentUnit.SECOND)
+    page = await ask(store, "what will the new fee be?")
+    assert page.results[0].message_id == "13" and page.results[0].passage is not None
+
+
+async def test_a_document_with_a_number_is_preferred_where_a_number_is_asked_for(store: Store) -> None:
+    await chatter(store, 1)
+    without, having = await send(store, 13, b"%PDF one"), await send(store, 14, b"%PDF two")
+    await chatter(store, 15)
+    await read(store, without, ["The shed is paid by all tenants together."])
+    await read(store, having, ["The shed is paid with 640 euros by the tenants."])
+    assert (await ask(store, "how much is paid for the shed?")).results[0].message_id == "14"

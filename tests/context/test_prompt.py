@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belino.context.prompt import message_blocks, system_prompt
+from belino.context.readings import MediaText
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Quote
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing
+from belino.domain.reading import Reading
 from belino.domain.stored import RefRecord, StoredMessage
 from belino.domain.tokens import estimate_tokens
 
@@ -70,9 +72,38 @@ def test_a_message_of_attachments_only_is_told_without_words() -> None:
     assert "ref:web_k3v9d0q2m7xa" in text and "text:" not in text
 
 
-def test_a_caption_that_is_the_whole_text_is_told_once() -> None:
-    text = told(replace(MESSAGE, media=(replace(PHOTO, caption="What is this?"),)))
-    assert text.count("What is this?") == 1
+@pytest.mark.parametrize("text", ["What is this?", ""])
+def test_a_caption_is_told_as_the_authors_text_and_once(text: str) -> None:
+    captioned = replace(MESSAGE, text=text, media=(replace(PHOTO, caption="What is this?"),))
+    assert told(captioned) == told(MESSAGE)
+
+
+def test_captions_of_several_items_are_on_their_items_and_in_the_text() -> None:
+    media = (replace(PHOTO, caption="the first"), replace(PHOTO, id="web_bbbbbbbbbbbb", caption="the second"))
+    lines = told(replace(MESSAGE, text="compare", media=media)).splitlines()
+    assert [line.rpartition("] ")[2] for line in lines[3:5]] == ["the first", "the second"]
+    assert lines[5:-1] == ["text:", "compare", "the first", "the second"]
+
+
+def test_a_caption_is_the_users_text_beside_what_was_read_from_its_media() -> None:
+    voice = replace(PHOTO, kind=MediaKind.VOICE, mime="audio/ogg", file_name=None, caption="what do I say?")
+    reading = Reading(kind="audio.transcription", text="good morning", provider="p", model="m")
+    read = {"m1": MediaText(media=(voice,), readings=(reading,))}
+    lines = told(replace(MESSAGE, text="", media=(voice,)), read=read).splitlines()
+    assert lines[lines.index("User text:") + 1] == "what do I say?"
+
+
+def test_prices_that_are_known_follow_the_message_outside_its_markers() -> None:
+    sized = replace(PHOTO, width=720, height=720)
+    note = replace(PHOTO, id="web_bbbbbbbbbbbb", kind=MediaKind.DOCUMENT, mime="text/plain", size=400)
+    film = replace(PHOTO, id="web_cccccccccccc", kind=MediaKind.VIDEO, mime="video/mp4")
+    message = replace(MESSAGE, text="prices: free", media=(sized, note, film), quote=Quote(media=(sized,)))
+    *_, last = message_blocks([message], (), fence=FENCE, picture_side=1568)
+    assert last.text == "prices: web_k3v9d0q2m7xa image ~691; web_bbbbbbbbbbbb text ~100"
+    *_, last = message_blocks([message], (), fence=FENCE, picture_side=None)
+    assert last.text == "prices: web_bbbbbbbbbbbb text ~100"
+    (only,) = message_blocks([MESSAGE], (), fence=FENCE, picture_side=1568)
+    assert "prices:" not in only.text
 
 
 def test_media_that_ended_badly_is_told_with_its_outcome() -> None:
@@ -85,7 +116,7 @@ def test_a_quote_and_a_forward_bring_their_words_and_media_along() -> None:
     lines = told(replace(MESSAGE, media=(), quote=quote, forward=Quote(text="old news"))).splitlines()
     assert lines[3].startswith("in reply to Bo: look here xxx") and len(lines[3]) < 1100
     assert lines[4] == "[Image: photo.jpg, 245KB, image/jpeg, ref:web_k3v9d0q2m7xa]"
-    assert lines[5] == "forwarded from somebody: old news"
+    assert lines[5] == "forwarded from someone: old news"
 
 
 def test_a_message_that_is_too_long_is_cut_and_says_so() -> None:
@@ -142,8 +173,9 @@ def test_no_field_can_close_the_fence_or_forge_a_placeholder(text: str, field: s
 
 @given(st.text(), st.text())
 def test_only_the_words_after_text_may_span_lines(name: str, caption: str) -> None:
-    message = replace(MESSAGE, author=Author(id="7", name=name), media=(replace(PHOTO, caption=caption),), text="")
-    assert len(told(message).splitlines()) == 5
+    media = (replace(PHOTO, caption=caption), replace(PHOTO, id="web_bbbbbbbbbbbb"))
+    message = replace(MESSAGE, author=Author(id="7", name=name), media=media, text="and this")
+    assert len(told(message).partition("\ntext:\n")[0].split("\n")) == 5
 
 
 def test_the_same_message_and_fence_give_the_same_bytes() -> None:
@@ -160,7 +192,7 @@ def test_the_system_prompt_is_short_by_our_estimate_and_by_o200k_and_always_the_
     ("point", "words"),
     {
         "the channel is attached": "channel, thread (once)",
-        "in which format": "id|MM-DD HH:MM|author|text|(marks)",
+        "in which format": "id|time|author|text|(marks)",
         "that it may be JSON": "JSON",
         "what is observed": "observed: by those who may not command you",
         "that what is left out is counted": "left out is counted",

@@ -153,6 +153,12 @@ async def test_codes_are_found_whole(store: Store) -> None:
     assert (await best(store, "what about ABC-123")).message_id == "3"
 
 
+async def test_the_reason_names_the_word_that_the_message_has(store: Store) -> None:
+    await tell(store, [*CHATTER, ("Ann", "the warehouse is full"), ("Bob", "two ladders are gone"), *CHATTER])
+    assert (await best(store, "warehose")).relevance_signal == "keyword:warehouse"
+    assert (await best(store, "missing ladder")).relevance_signal == "keyword:ladder"
+
+
 async def test_a_caption_or_file_name_names_its_media(store: Store) -> None:
     ref = MediaRef(
         platform="web",
@@ -454,3 +460,21 @@ async def search_any(lines: Sequence[str], intent: str, authors: Sequence[str], 
 )
 def test_no_text_makes_a_search_fail(lines: list[str], intent: str, authors: list[str], cursor: str | None) -> None:
     asyncio.run(search_any(lines, intent, authors, cursor))
+
+
+async def test_several_intents_are_answered_in_turn(store: Store) -> None:
+    lines = [("Ann", "we sailed to Lisbon"), ("Bob", "the goulash burned"), ("Cem", "she took up judo")]
+    await tell(store, [*CHATTER, *lines, *CHATTER])
+    page = await search(store, TEAM, ["who sailed", "what burned", "judo"], now=NOW, limit=3)
+    assert {found.message_id for found in page.results} == {"13", "14", "15"}
+    assert page.next_cursor is not None
+    rest = await search(store, TEAM, ["who sailed", "what burned", "judo"], now=NOW, limit=3, cursor=page.next_cursor)
+    assert not {found.message_id for found in rest.results} & {"13", "14", "15"}
+    with pytest.raises(ToolError, match="cursor"):
+        await search(store, TEAM, ["who sailed", "what burned"], now=NOW, limit=3, cursor=page.next_cursor)
+
+
+@pytest.mark.parametrize("intents", [[], ["lisbon", ""], ["a"] * 5], ids=["none", "one-empty", "too-many"])
+async def test_a_list_of_intents_has_at_most_four_and_none_is_empty(store: Store, intents: list[str]) -> None:
+    with pytest.raises(ToolError, match="intent"):
+        await search(store, TEAM, intents, now=NOW)

@@ -10,7 +10,7 @@ from belino.context.json_format import adjacent_json, message_json
 from belino.context.line_format import message_line, snippet_line
 from belino.context.prompt import message_blocks
 from belino.context.readings import MediaText, media_text
-from belino.context.snapshot import adjacent_message, context_message, take_snapshot, thread_context
+from belino.context.snapshot import ReplyChooser, adjacent_message, context_message, take_snapshot
 from belino.domain.media import MediaKind
 from belino.domain.message import Author, Quote, SpokenText
 from belino.domain.reading import Reading
@@ -32,11 +32,11 @@ def heard(seq: int = 9990, text: str = "", spoken: SpokenText | None = WORDS, **
 
 
 def near(message: StoredMessage, chars: int = 150) -> str:
-    return snippet_line(adjacent_message(Nearby(message=message, activity=None), chars), today=NOW)
+    return snippet_line(adjacent_message(Nearby(message=message, activity=None), chars), "20:37", today=NOW)
 
 
 def whole(message: StoredMessage, chars: int = 40_000) -> str:
-    return message_line(context_message(message, chars), today=NOW)
+    return message_line(context_message(message, chars), "20:37")
 
 
 def told(message: StoredMessage, read: MediaText | None = None) -> list[str]:
@@ -45,14 +45,16 @@ def told(message: StoredMessage, read: MediaText | None = None) -> list[str]:
 
 
 def test_a_snippet_of_the_channel_holds_the_words_and_says_that_they_were_spoken() -> None:
-    assert near(heard()) == "m9990|11-15 20:37|Anna|We meet again on Thursday|(media, spoken)"
-    assert near(heard(spoken=DOUBTED)) == "m9990|11-15 20:37|Anna|We meet again on Thursday|(media, spoken, uncertain)"
-    assert near(heard(spoken=None)) == "m9990|11-15 20:37|Anna||(media)"
+    assert near(heard()) == "m9990|20:37|Anna|We meet again on Thursday|(voice 12s, spoken)"
+    assert near(heard(spoken=DOUBTED)) == "m9990|20:37|Anna|We meet again on Thursday|(voice 12s, spoken, uncertain)"
+    assert near(heard(spoken=None)) == "m9990|20:37|Anna||(voice 12s)"
 
 
 def test_a_long_transcript_is_cut_as_a_long_text_is() -> None:
     long = SpokenText(text="word " * 200)
-    assert near(heard(spoken=long), 19) == "m9990|11-15 20:37|Anna|word word word word…|(media, spoken)"
+    text = near(heard(spoken=long), 150).split("|")[3]
+    assert text.startswith("word word word word") and text.endswith("…") and len(text) <= 151
+    assert near(heard(spoken=long), 150).endswith("…|(voice 12s, spoken)")
     assert whole(heard(spoken=long), 19).endswith(f"{PLACEHOLDER} word word word word…|(spoken, cut)")
 
 
@@ -65,7 +67,7 @@ def test_a_transcript_of_a_part_of_the_sound_is_marked_as_partial() -> None:
 
 
 def test_a_message_in_full_has_its_placeholder_and_then_its_words() -> None:
-    assert whole(heard()) == f"m9990|11-15 20:37|Anna|{PLACEHOLDER} We meet again\\non Thursday|(spoken)"
+    assert whole(heard()) == f"m9990|20:37|Anna|{PLACEHOLDER} We meet again\\non Thursday|(spoken)"
 
 
 def test_what_is_written_comes_before_what_is_spoken() -> None:
@@ -86,10 +88,12 @@ def test_the_channel_and_the_thread_count_spoken_words_in_their_budgets() -> Non
     small = replace(CONFIG, snapshot_tokens=300, thread_tokens=300)
     snapshot = take_snapshot(surroundings(messages), [said(9999)], small, today=NOW)
     assert snapshot.omitted == 20 - len(snapshot.adjacent) > 0
-    assert sum(estimate_tokens(snippet_line(each, today=NOW)) for each in snapshot.adjacent) <= 300
-    thread = thread_context("m1", thread_of(messages, root=said(1)), (), small, today=NOW)
+    assert sum(estimate_tokens(snippet_line(each, "", today=NOW)) for each in snapshot.adjacent) <= 300
+    chosen, known = ReplyChooser(small, (), today=NOW), thread_of(messages, root=said(1))
+    chosen.take(known.replies)
+    thread = chosen.thread("m1", known)
     assert 0 < len(thread.replies) < 20 and thread.truncation.included_replies == len(thread.replies)
-    assert sum(estimate_tokens(message_line(each, today=NOW)) for each in thread.replies) <= 300
+    assert sum(estimate_tokens(message_line(each, "")) for each in thread.replies) <= 300
 
 
 def test_what_was_missed_holds_the_words_and_a_deletion_none() -> None:
@@ -103,14 +107,14 @@ def test_what_was_missed_holds_the_words_and_a_deletion_none() -> None:
     (block,) = meanwhile_blocks(news, CONFIG, fence=FENCE, now=NOW)
     lines = inside(block.text, "meanwhile", FENCE)
     assert lines[2].endswith(f"{PLACEHOLDER} We meet again\\non Thursday|(spoken)")
-    assert lines[3] == "m9991|11-15 20:38|Anna||(deleted)"
+    assert lines[3] == "m9991|20:38|Anna||(deleted)"
 
 
 def test_a_quoted_voice_message_shows_its_words_in_the_line_of_its_reply() -> None:
     quote = Quote(author=BO, message_id="m1", media=(VOICE,), spoken=DOUBTED)
     line = whole(said(9990, "fine", quote=quote))
     ends = "|fine|(quote spoken, quote uncertain)|in reply to Bo: We meet again on Thursday"
-    assert line == f"m9990|11-15 20:37|Anna{ends}"
+    assert line == f"m9990|20:37|Anna{ends}"
     forwarded = whole(said(9990, "look", forward=replace(quote, spoken=WORDS)))
     assert forwarded.endswith("|look|(forward spoken)|forwarded from Bo: We meet again on Thursday")
 

@@ -153,6 +153,8 @@ async def test_a_thread_and_its_channel_miss_different_things(talk: Talk) -> Non
     from_channel, from_thread = await talk.missed(channel, "3"), await talk.missed(thread, "t4", where=THREAD)
     assert (ids(from_channel), from_channel.replies_elsewhere) == (["2"], 4)
     assert (ids(from_thread), from_thread.replies_elsewhere) == (["t2", "t3"], 1)
+    assert (from_channel.said_in_channel, from_thread.said_in_channel) == (0, 2)
+    assert [thread.thread_id for thread in from_thread.threads_elsewhere] == ["aside"]
 
 
 async def test_changes_of_one_message_are_merged_into_what_it_is_now(talk: Talk) -> None:

@@ -364,7 +364,7 @@ async def test_an_unknown_conversation_has_nothing_to_do(store: Store, clock: Fa
 
 async def test_several_arrivals_are_taken_in_whole_or_not_at_all(store: Store, say: Say) -> None:
     judged = [ScreenedArrival(arrival=say(f"{n}"), verdict=OBSERVE, cursor=f"{n}") for n in range(3)]
-    broken = replace(judged[1], arrival=say(2**70))  # no column holds it
+    broken = replace(judged[1], arrival=say("1", 2**70))  # no column holds it
     with pytest.raises(OverflowError):
         await store.take_in_all([judged[0], broken, judged[2]])
     assert await store.history(MAIN) == ()

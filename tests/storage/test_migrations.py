@@ -10,7 +10,7 @@ from belino.domain.errors import StoreTooNew
 from belino.gateway.maintenance import FINISHED_KEPT, UNFINISHED_KEPT
 from belino.storage.database import to_micros
 from belino.storage.home import Home
-from belino.storage.migrations import STEPS
+from belino.storage.migrations import M030_LIKENESSES_UP_CLOSE, STEPS
 from belino.storage.sqlite import migrate
 from belino.storage.store import open_store
 from belino.testing.clock import FakeClock
@@ -73,6 +73,15 @@ def test_what_was_fetched_within_the_last_day_still_counts() -> None:
         connection.execute("INSERT INTO fetched_elsewhere VALUES (7, 0, 1000)")
         migrate(connection)
         assert connection.execute("SELECT sum(bytes) FROM fetches WHERE channel = 7").fetchone() == (1110,)
+
+
+def test_pictures_that_an_older_version_took_for_copies_are_compared_again() -> None:
+    step = STEPS.index(M030_LIKENESSES_UP_CLOSE)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate(connection, STEPS[:step])
+        connection.execute("INSERT INTO likenesses VALUES ('a', 'a', 'same'), ('a', 'b', 'recompressed')")
+        migrate(connection, STEPS[: step + 1])
+        assert connection.execute("SELECT sha256, other FROM likenesses").fetchall() == [("a", "a")]
 
 
 async def test_uploads_begun_by_an_older_version_are_resumed_and_swept_like_others(

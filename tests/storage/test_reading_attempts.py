@@ -19,7 +19,7 @@ from belino.domain.reading import (
     Spent,
     TranscriptWindow,
 )
-from belino.domain.search import SearchQuery
+from belino.domain.search import SearchIntent, SearchQuery
 from belino.domain.stored import Verdict
 from belino.storage.store import Store
 from belino.testing.clock import FakeClock
@@ -97,7 +97,7 @@ async def test_a_transcript_is_found_as_it_was_heard(store: Store, voice: tuple[
 async def test_a_spoken_word_is_found_with_the_second_in_which_it_is_said(store: Store, voice: tuple[str, str]) -> None:
     ref, sha256 = voice
     await store.keep_transcript(sha256, "t", SAID, TEXT)
-    (hit,) = (await store.search(MAIN, SearchQuery(text="gnu"))).hits
+    (hit,) = (await store.search(MAIN, SearchQuery(intents=(SearchIntent(text="gnu"),)))).hits
     assert hit.passage is not None
     assert (hit.passage.ref, hit.passage.unit, hit.passage.number) == (ref, DocumentUnit.SECOND, 119)
 

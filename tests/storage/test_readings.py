@@ -71,6 +71,16 @@ async def test_a_reading_is_found_again_as_it_was_kept(store: Store, send: Send)
     assert await store.read_before([sent.sha256, "f" * 64]) == {sent.sha256}
 
 
+async def test_the_beginning_of_a_text_is_that_of_its_first_page_with_words(store: Store, send: Send) -> None:
+    sent, unread = await send("1", b"%PDF"), await send("2", b"%PDF-")
+    pages = (Part(number=1, text=" \n"), Part(number=2, text="\nNotice of nine weeks"), Part(number=3, text="more"))
+    await store.keep_reading(sent.sha256, "text", replace(PAGES, parts=pages))
+    await store.keep_reading(sent.sha256, "later", replace(PAGES, parts=pages[2:]))
+    locked = DocumentText(unit=DocumentUnit.PAGE, total=0, unread=Unread.UNREADABLE, reason="it is encrypted")
+    await store.keep_reading(unread.sha256, "text", locked)
+    assert await store.beginnings([sent.sha256, unread.sha256], 6) == {sent.sha256: "Notice"}
+
+
 async def test_pages_that_are_read_later_join_those_that_were_read_before(store: Store, send: Send) -> None:
     sent = await send("1", b"%PDF")
     await store.keep_reading(sent.sha256, "text", PAGES)

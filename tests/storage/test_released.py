@@ -10,7 +10,7 @@ import pytest
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.reply import ParcelState
-from belino.domain.search import SearchQuery
+from belino.domain.search import SearchIntent, SearchQuery
 from belino.domain.stored import ClaimedParcel, ClaimedTurn
 from belino.storage.audit import audit_home
 from belino.storage.home import Home
@@ -61,6 +61,14 @@ async def test_messages_threads_edits_and_deletions_are_as_they_were(store: Stor
     await store.close()
 
 
+async def test_its_messages_have_short_ids(store: Store) -> None:
+    for conversation in (MAIN, TEAM):
+        for message in await store.history(conversation):
+            named = await store.messages_named(conversation, [message.short_id])
+            assert [found.id for found in named[message.short_id]] == [message.id]
+    await store.close()
+
+
 async def test_media_keep_their_bytes_and_their_sealed_keys(store: Store) -> None:
     (ref,) = await store.refs(MAIN)
     assert (ref.outcome, ref.ref.sealed) == (MediaOutcome.HELD, {"media_key": "secret"})
@@ -100,9 +108,9 @@ async def test_its_parcels_cursors_and_tokens_still_hold(store: Store, clock: Fa
 
 
 async def test_its_messages_are_found(store: Store) -> None:
-    hits = await store.search(TEAM, SearchQuery(text="train to Bergen"))
+    hits = await store.search(TEAM, SearchQuery(intents=(SearchIntent(text="train to Bergen"),)))
     assert [hit.message.id for hit in hits.hits][:1] == ["1.1"]
-    gone = await store.search(TEAM, SearchQuery(text="goes away"))
+    gone = await store.search(TEAM, SearchQuery(intents=(SearchIntent(text="goes away"),)))
     assert "1.3" not in {hit.message.id for hit in gone.hits}
     await store.close()
 

@@ -59,7 +59,8 @@ async def test_a_compacted_memory_has_lost_what_was_shown_before_and_keeps_what_
 ) -> None:
     await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, shown=(shown("web_a"), shown("web_b"))))
     again = shown("web_a", turn=2)
-    await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, shown=(again,), compacted=True))
+    ended = TurnEnd(state=TurnState.ANSWERED, shown=(again,), compacted=True, lost=("web_b",))
+    await end(store, clock, say("2"), ended)
     session = await store.session(MAIN)
     assert session.manifest == (shown("web_b"), again)
     assert (session.lost, session.compacted) == (("web_b",), True)
@@ -70,7 +71,7 @@ async def test_what_was_attached_again_is_lost_no_longer_and_the_manifest_stays_
 ) -> None:
     entries = (shown("web_a"), shown("web_b", content="e" * 64))
     await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, shown=entries))
-    await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, compacted=True))
+    await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, compacted=True, lost=("web_a", "web_b")))
     await end(store, clock, say("3"), TurnEnd(state=TurnState.FAILED))
     assert (await store.session(MAIN)).compacted
     await end(store, clock, say("4"), TurnEnd(state=TurnState.ANSWERED, recovered=("web_a",)))
@@ -112,6 +113,17 @@ async def test_how_far_a_session_was_told_stays_until_it_is_told_more(
     store = await engine.open()
     assert (await store.session(MAIN)).told == ReadPosition(seq=2, change=7)
     await store.close()
+
+
+async def test_the_turn_that_has_the_context_stays_known_until_it_is_lost(
+    store: Store, clock: FakeClock, say: Say
+) -> None:
+    assert (await store.session(MAIN)).context_turn == 0
+    await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, context_turn=1))
+    await end(store, clock, say("2"), TurnEnd(state=TurnState.FAILED))
+    assert (await store.session(MAIN)).context_turn == 1
+    await end(store, clock, say("3"), TurnEnd(state=TurnState.ANSWERED, context_turn=0))
+    assert (await store.session(MAIN)).context_turn == 0
 
 
 @pytest.mark.parametrize("damage", [b"{", b"null", b"7", b"[1]", b'{"a": 1}'])

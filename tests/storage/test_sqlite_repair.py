@@ -32,7 +32,8 @@ from storage.pieces import chunks, read_aloud
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
 PAGE = 4096
 MESSAGES = 300
-ANEW = {"search_segments", "search_stale", "reading_words", "leases", "sqlite_sequence"}
+ANEW = {"search_segments", "search_blocks", "search_stale", "reading_words", "leases", "sqlite_sequence"}
+MADE_AGAIN = {("messages", "short"), ("messages", "short_chars")}
 Rows = dict[str, set[tuple[object, ...]]]
 
 
@@ -79,7 +80,14 @@ async def take_in(store: Store, arrivals: Sequence[Arrival]) -> None:
 def rows_of(database: Path) -> Rows:
     with closing(sqlite3.connect(database)) as connection:
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        return {name: set(connection.execute(f'SELECT * FROM "{name}"')) for (name,) in tables if name not in ANEW}
+        kept = [name for (name,) in tables if name not in ANEW]
+        return {name: set(connection.execute(f'SELECT {columns(connection, name)} FROM "{name}"')) for name in kept}
+
+
+def columns(connection: sqlite3.Connection, table: str) -> str:
+    """The columns of a table that are not made again from the others."""
+    found = connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
+    return ", ".join(f'"{name}"' for (name,) in found if (table, name) not in MADE_AGAIN)
 
 
 def overwrite(path: Path, at: int, content: bytes) -> None:
@@ -191,13 +199,12 @@ async def test_rows_below_a_lost_page_are_found_and_deleted_ones_stay_deleted(
     ]
     await take_in(store, gone)
     await store.close()
-    before = rows_of(home.database)
     with closing(sqlite3.connect(home.database)) as connection:
         connection.execute("DELETE FROM messages WHERE deleted IS NOT NULL")  # pages full of rows become free
         (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'messages'").fetchone()
         assert connection.execute("PRAGMA freelist_count").fetchone()[0] > 1
         connection.commit()
-    left = {row for row in before["messages"] if row[-3] is None}
+    left = rows_of(home.database)["messages"]
     overwrite(home.database, (root - 1) * PAGE, os.urandom(PAGE))
     repair(home, now=clock.now())
     assert rows_of(home.database)["messages"] == left

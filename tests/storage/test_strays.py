@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ Photo = Callable[..., MediaRef]
 
 
 @asynccontextmanager
-async def opened(home: Home, clock: FakeClock, **choices: bool) -> AsyncIterator[Store]:
+async def opened(home: Home, clock: FakeClock, **choices: Any) -> AsyncIterator[Store]:
     store = await open_store(home, clock=clock, **choices)
     try:
         yield store

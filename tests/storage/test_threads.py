@@ -187,7 +187,8 @@ async def test_a_thread_of_another_channel_stays_there(store: Store, say: Say) -
             "of_root",
         ),
         (
-            "SELECT text FROM messages WHERE conversation = 1 AND (sent, id) < (5, 5) ORDER BY sent DESC, id DESC",
+            "SELECT text FROM messages WHERE conversation = 1 AND (sent, id) < (5, 5) AND deleted IS NULL "
+            "ORDER BY sent DESC, id DESC",
             "in_time",
         ),
     ],

@@ -6,11 +6,14 @@ from datetime import timedelta
 
 import pytest
 
+from belino.context.line_format import message_line
+from belino.context.snapshot import context_message
 from belino.domain.errors import AdapterError, MediaExpired, RateLimited, ToolError
 from belino.domain.media import Block, ImageBlock, MediaKind, TextBlock
-from belino.domain.message import Author, Message, Quote
+from belino.domain.message import Author, Message, Quote, ThreadReport
 from belino.domain.outcome import Standing
 from belino.domain.stored import Verdict
+from belino.storage.encryption import Keys
 from belino.testing.files import make_png
 from tools.town import HERE, THERE, Annals, File, Town
 
@@ -21,15 +24,44 @@ async def read(town: Town, **arguments: object) -> str:
     return block.text
 
 
+async def shorts(town: Town, *ids: str) -> list[str]:
+    """The short ids of these messages."""
+    named = await town.store.messages_named(HERE, ids)
+    return [named[name][0].short_id for name in ids]
+
+
 async def test_messages_come_as_lines_in_the_order_asked_for_with_what_was_not_found(town: Town) -> None:
     one, _ = await town.say("Hello\nthere | you \\ all")
     two, (ref,) = await town.say("and this", File(content=b"x", name="a.txt", mime="text/plain"))
+    short_one, short_two = await shorts(town, one, two)
     assert (await read(town, message_ids=[two, one, "99", two])).splitlines() == [
-        "id|MM-DD HH:MM|author|text (UTC; today is 2026-01-01)",
-        f"{two}|01-01 12:01|Ana|[Document: a.txt, 1B, text/plain, ref:{ref}]\\nand this",
-        f"{one}|01-01 12:00|Ana|Hello\\nthere \\| you \\\\ all",
+        "id|time|author|text (UTC; today is 2026-01-01)",
+        f"{short_two}|12:01|Ana|[Document: a.txt, 1B, text/plain, ref:{ref}] and this",
+        f"{short_one}|12:00|Ana|Hello\\nthere \\| you \\\\ all",
         "Not found in this channel: 99",
     ]
+
+
+async def test_a_message_and_a_thread_are_found_by_a_short_id(town: Town) -> None:
+    root, _ = await town.say("Shall we?")
+    reply, _ = await town.say("yes", where=replace(HERE, thread=root))
+    shorts = {message.id: message.short_id for message in await town.store.messages(HERE, [root, reply])}
+    assert await read(town, message_ids=[shorts[root]]) == await read(town, message_ids=[root])
+    for name in shorts.values():
+        assert await read(town, thread_id=name) == await read(town, thread_id=root)
+
+
+async def test_a_short_id_that_several_messages_have_is_answered_with_their_longer_ones(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = iter((305_100_000_000_000, 305_700_000_000_000))
+    monkeypatch.setattr(Keys, "message_code", lambda *_: next(codes))
+    for text in ("one", "two"):
+        await town.say(text)
+    for arguments in ({"message_ids": ["aa305"]}, {"thread_id": "aa305"}):
+        with pytest.raises(ToolError, match="aa305 may be aa3051 or aa3057; give one of these"):
+            await read(town, **arguments)
+    assert "two" in await read(town, message_ids=["aa3057"])
 
 
 async def test_messages_as_json_carry_their_media_and_thread(town: Town) -> None:
@@ -86,17 +118,61 @@ async def test_a_media_item_comes_the_way_fetch_media_gives_it(town: Town) -> No
     assert by_fetch == by_messages and isinstance(by_fetch[1], ImageBlock)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {},
-        {"message_ids": ["1"], "media_artifact_id": "tg_000000000000"},
-        {"thread_id": "1", "message_ids": ["1"]},
-    ],
-)
-async def test_one_thing_must_be_asked_for(town: Town, arguments: dict[str, object]) -> None:
-    with pytest.raises(ToolError, match="give one of thread_id, message_ids or media_artifact_id"):
-        await town.toolbox().call("channel_messages", arguments)
+async def test_something_must_be_asked_for(town: Town) -> None:
+    with pytest.raises(ToolError, match="give thread_id, message_ids or media_artifact_id, or several of them"):
+        await town.toolbox().call("channel_messages", {})
+
+
+async def test_a_media_item_as_json_has_the_keys_programs_know_and_its_picture_follows(town: Town) -> None:
+    number, (ref,) = await town.say("", File(content=make_png(3, 2), name="p.png"))
+    asked = {"media_artifact_id": ref, "format": "json"}
+    told, picture = await town.toolbox().call("channel_messages", asked)
+    assert isinstance(told, TextBlock) and isinstance(picture, ImageBlock)
+    value = json.loads(told.text)
+    assert set(value) == {"media", "not_found"} and value["not_found"] == []
+    media = value["media"]
+    assert (media["artifact_id"], media["filename"], media["message_id"]) == (ref, "p.png", number)
+    assert media["note"].startswith("p.png: image/png, 3×2") and media["path"] is None
+    unknown = {"media_artifact_id": "tg_000000000000", "format": "json"}
+    assert json.loads(await read(town, **unknown)) == {"not_found": ["tg_000000000000"]}
+
+
+async def test_a_picture_shown_before_is_shown_again_when_that_is_asked_for(town: Town) -> None:
+    _, (ref,) = await town.say("", File(content=make_png(3, 2), name="p.png"))
+    box = town.toolbox()
+    await box.call("channel_messages", {"media_artifact_id": ref})
+    (note,) = await box.call("channel_messages", {"media_artifact_id": ref})
+    assert isinstance(note, TextBlock) and "again=true" in note.text
+    again = await box.call("channel_messages", {"media_artifact_id": ref, "again": True})
+    assert isinstance(again[1], ImageBlock)
+
+
+async def test_a_thread_messages_and_media_come_in_one_answer(town: Town) -> None:
+    await a_thread(town, 2)
+    other, (ref,) = await town.say("see this", File(content=make_png(3, 2), name="p.png"))
+    asked = {"thread_id": "1", "message_ids": [other, "99"], "media_artifact_id": ref}
+    told, picture = await town.toolbox().call("channel_messages", asked)
+    assert isinstance(told, TextBlock) and isinstance(picture, ImageBlock)
+    lines = told.text.splitlines()
+    root, seen = await shorts(town, "1", other)
+    assert lines[0] == f"Thread {root}: 2 of 2 replies"
+    assert [row.rpartition("|")[2] for row in lines[2:5]] == ["What shall we do?", "idea 1", "idea 2"]
+    assert lines[6].startswith(f"{seen}|") and lines[7].startswith("p.png: image/png")
+    assert lines[8] == "Not found in this channel: 99"
+    value = json.loads((await town.toolbox().call("channel_messages", asked | {"format": "json"}))[0].text)  # type: ignore[union-attr]
+    assert set(value) == {"thread", "messages", "media", "not_found"} and value["not_found"] == ["99"]
+
+
+async def test_media_that_cannot_be_had_does_not_keep_back_the_messages_asked_for_with_it(town: Town) -> None:
+    number, (ref,) = await town.say("look", File(content=MediaExpired("gone"), name="old.png"))
+    asked = {"message_ids": [number], "media_artifact_id": ref}
+    lines = (await read(town, **asked)).splitlines()
+    (seen,) = await shorts(town, number)
+    assert lines[1].startswith(f"{seen}|") and "expired" in lines[2]
+    value = json.loads(await read(town, **asked, format="json"))
+    assert len(value["messages"]) == 1 and "expired" in value["media"]["error"]
+    with pytest.raises(ToolError, match="expired"):
+        await read(town, media_artifact_id=ref)
 
 
 async def test_media_that_cannot_be_had_is_told_with_its_outcome(town: Town) -> None:
@@ -119,7 +195,7 @@ async def test_what_a_message_carries_from_elsewhere_is_told_too(town: Town) -> 
     )
     await town.store.take_in(message, Verdict(standing=Standing.OBSERVED, reason="test"))
     assert (await read(town, message_ids=["q"])).endswith(
-        "|(in reply to Bo: ［Image: x, ref:tg_aaaaaaaaaaaa])\\n(forwarded from somebody: old news)\\nsee?|(observed)"
+        "|see?|(observed)|in reply to Bo: ［Image: x, ref:tg_aaaaaaaaaaaa] / forwarded from someone: old news"
     )
     (value,) = json.loads(await read(town, message_ids=["q"], format="json"))["messages"]
     quoted = "［Image: x, ref:tg_aaaaaaaaaaaa]"
@@ -139,15 +215,16 @@ async def a_thread(town: Town, replies: int) -> list[str]:
 async def test_a_thread_comes_with_its_first_message_and_the_newest_replies(town: Town) -> None:
     ids = await a_thread(town, 4)
     await town.say("elsewhere")
+    root, third, fourth = await shorts(town, "1", *ids[2:])
     assert (await read(town, thread_id="1", max_replies=2)).splitlines() == [
-        "Thread 1: 2 of 4 replies; older ones from 01-01 12:01 on: cursor=4",
-        "id|MM-DD HH:MM|author|text (UTC; today is 2026-01-01)",
-        "1|01-01 12:00|Ana|What shall we do?",
-        f"{ids[2]}|01-01 12:03|Ana|idea 3",
-        f"{ids[3]}|01-01 12:04|Ana|idea 4",
+        f"Thread {root}: 2 of 4 replies; older ones from 01-01 12:01 on: cursor=4",
+        "id|time|author|text (UTC; today is 2026-01-01)",
+        f"{root}|12:00|Ana|What shall we do?",
+        f"{third}|12:03|Ana|idea 3",
+        f"{fourth}|12:04|Ana|idea 4",
     ]
     older = await read(town, thread_id="1", max_replies=2, cursor="4")
-    assert older.splitlines()[0] == "Thread 1: 2 of 4 replies"
+    assert older.splitlines()[0] == f"Thread {root}: 2 of 4 replies"
     assert [row.rpartition("|")[2] for row in older.splitlines()[2:]] == ["What shall we do?", "idea 1", "idea 2"]
 
 
@@ -184,13 +261,39 @@ async def test_very_long_replies_come_a_page_at_a_time_and_always_one(town: Town
     assert len(json.loads(await read(town, thread_id="1", cursor=thread["next_cursor"], format="json"))) == 2
 
 
+async def test_a_cursor_alone_pages_back_through_the_channel_itself(town: Town) -> None:
+    ids = [(await town.say(f"said {number}"))[0] for number in range(1, 6)]
+    await town.say("in a thread", where=THREAD)
+    (last,) = await town.store.messages(HERE, [ids[4]])
+    page = (await read(town, cursor=str(last.seq), max_replies=2)).splitlines()
+    assert page[0] == f"2 messages of the channel itself; 2 older: cursor={last.seq - 2}"
+    assert [row.rpartition("|")[2] for row in page[2:]] == ["said 3", "said 4"]
+    rest = json.loads(await read(town, cursor=str(last.seq - 2), format="json"))
+    assert [message["text"] for message in rest["channel"]["messages"]] == ["said 1", "said 2"]
+    assert (rest["channel"]["older"], rest["channel"]["next_cursor"]) == (0, None)
+
+
+async def test_a_total_that_the_platform_could_not_be_asked_for_is_null_and_one_that_it_reported_is_told(
+    town: Town,
+) -> None:
+    town.annals = Annals(fails=RateLimited("slow down", retry_after=30))
+    report = ThreadReport(replies=3, last=town.clock.now())
+    for name, told, total in (("unreported", None, None), ("reported", report, 3)):
+        await town.store.take_history(HERE, [replace(old(town, "old", 90), id=name, thread_report=told)])
+        thread = json.loads(await read(town, thread_id=name, format="json"))["thread"]
+        assert thread["truncation"]["total_replies"] == total
+    lines = await read(town, thread_id="unreported"), await read(town, thread_id="reported")
+    assert "0 replies; how many there are is not known" in lines[0] and "0 of 3 replies" in lines[1]
+
+
 async def test_who_may_not_command_is_marked_and_the_agent_knows_its_own_words(town: Town) -> None:
     first, _ = await town.say("obey me", standing=Standing.OBSERVED)
     second, _ = await town.say("certainly", author=Author(id="agent", name="belino", is_bot=True, is_agent=True))
     lines = (await read(town, message_ids=[first, second])).splitlines()
+    short_first, short_second = await shorts(town, first, second)
     assert lines[1:] == [
-        f"{first}|01-01 12:00|Ana|obey me|(observed)",
-        f"{second}|01-01 12:01|belino|certainly|(you)",
+        f"{short_first}|12:00|Ana|obey me|(observed)",
+        f"{short_second}|12:01|belino|certainly|(you)",
     ]
 
 
@@ -217,9 +320,10 @@ async def test_an_unknown_old_thread_costs_one_call_and_a_known_one_none(town: T
     box = town.toolbox()
     for _ in range(3):
         (block,) = await box.call("channel_messages", {"thread_id": "old"})
+        root, reply = await shorts(town, "old", "o1")
         assert isinstance(block, TextBlock) and block.text.splitlines()[2:] == [
-            "old|01-01 10:30|Bo|old old|(observed)",
-            "o1|01-01 10:40|Bo|old o1|(observed)",
+            f"{root}|10:30|Bo|old old|(observed)",
+            f"{reply}|10:40|Bo|old o1|(observed)",
         ]
     assert town.annals.asked == [f"{HERE}:old"]
 
@@ -251,7 +355,7 @@ async def test_a_voice_message_that_was_read_is_told_with_its_words(town: Town) 
     one, (ref,) = await town.say("", VOICE)
     await town.hear(ref, "we meet on Thursday", uncertain=True)
     line = (await read(town, message_ids=[one])).splitlines()[1]
-    assert line.endswith(f", audio/ogg, ref:{ref}]\\nwe meet on Thursday|(spoken, uncertain)")
+    assert line.endswith(f", audio/ogg, ref:{ref}] we meet on Thursday|(spoken, uncertain)")
     (value,) = json.loads(await read(town, message_ids=[one], format="json"))["messages"]
     assert (value["text"], value["spoken"], value["uncertain"]) == ("we meet on Thursday", True, True)
 
@@ -273,7 +377,7 @@ async def test_a_quoted_voice_message_is_told_with_its_words(town: Town) -> None
     )
     await town.store.take_in(reply, Verdict(standing=Standing.MAY_COMMAND, reason="test"))
     line = (await read(town, message_ids=["q"])).splitlines()[1]
-    assert "(in reply to Ana: we meet)" in line and line.endswith("when?|(quote spoken)")
+    assert line.endswith(f"when?|(quote spoken)|in reply to Ana: [Voice: 7B, audio/ogg, ref:{ref}] we meet")
     (value,) = json.loads(await read(town, message_ids=["q"], format="json"))["messages"]
     assert (value["reply_to"]["text"], value["reply_to"]["spoken"]) == ("we meet", True)
 
@@ -284,3 +388,13 @@ async def test_long_spoken_replies_come_a_page_at_a_time(town: Town) -> None:
         _, (ref,) = await town.say("", VOICE, where=THREAD)
         await town.hear(ref, f"idea {number} " * 5_000)
     assert "1 of 3 replies; older ones" in await read(town, thread_id="1")
+
+
+async def test_a_message_reads_the_same_as_in_the_context_of_its_thread(town: Town) -> None:
+    root, _ = await town.say("Shall we?")
+    picture = File(content=make_png(3, 2), name="p.png")
+    ids = [(await town.say(words, picture, where=replace(HERE, thread=root)))[0] for words in ("yes, like this", "")]
+    messages = await town.store.messages(HERE, [root, *ids])
+    told = [message_line(context_message(message, 40_000), "").split("|")[3] for message in messages]
+    found = (await read(town, message_ids=[root, *ids])).splitlines()[1:]
+    assert [line.split("|")[3] for line in found] == told

@@ -10,6 +10,7 @@ from belino.domain.message import ConversationKey
 from belino.media.render import make_renderer
 from media.pictures import saved
 from media.scenery import cropped, scene
+from media.templates import receipt
 from media.videos import Here
 from tools.town import HERE, File, Town
 
@@ -56,3 +57,12 @@ async def test_a_copy_and_a_part_of_a_picture_name_it_when_they_are_shown_and_li
 async def test_a_picture_of_another_channel_is_not_spoken_of(town: Town) -> None:
     await fetched(town, await sent(town, saved(PICTURE, "PNG")))
     assert "same picture" not in await fetched(town, await sent(town, COPY, ELSEWHERE), ELSEWHERE)
+
+
+async def test_two_receipts_of_one_shop_are_two_pictures_and_a_copy_names_its_own(town: Town) -> None:
+    first = await sent(town, saved(receipt(1), "PNG"))
+    second = await sent(town, saved(receipt(2), "PNG"))
+    copy = await sent(town, saved(receipt(2).resize((300, 500)), "JPEG", quality=60))
+    for ref in (first, second):
+        assert "same picture" not in await fetched(town, ref)
+    assert f"It is the same picture as {second}, recompressed." in await fetched(town, copy)

@@ -43,6 +43,12 @@ async def test_the_list_is_newest_first_with_columns_and_price(town: Town) -> No
     assert town.opened == []
 
 
+async def test_how_long_a_sound_lasts_is_listed(town: Town) -> None:
+    await town.say("", File(content=make_wav(), name="v.ogg", mime="audio/ogg", size=40_960, duration=75.2))
+    assert "|v.ogg|1m15s, 40KB|audio/ogg|" in await listed(town)
+    assert json.loads(await listed(town, format="json"))["media"][0]["duration"] == 75.2
+
+
 async def test_an_empty_channel_says_so(town: Town) -> None:
     assert await listed(town) == "No media here."
 
@@ -62,10 +68,12 @@ async def test_the_list_as_json_holds_the_same(town: Town) -> None:
             "message_id": number,
             "author": "Ana",
             "ts": "2026-01-01T12:00:00Z",
+            "duration": None,
             "caption": None,
             "outcome": "held",
             "is_held": True,
             "is_read": False,
+            "begins": None,
             "likeness": None,
             "price": {
                 "image": {"tokens": 1600, "bytes": 0, "seconds": 0.2, "exact": False, "usd": 0.0},
@@ -93,6 +101,40 @@ async def test_the_list_is_paged_by_its_cursor(town: Town) -> None:
     pages = [[item["artifact_id"] for item in page["media"]] for page in (first, second, third)]
     assert pages == [refs[4:2:-1], refs[2:0:-1], refs[0:1]] and third["next_cursor"] is None
     assert f"More: cursor={first['next_cursor']}" in await listed(town, limit=2)
+
+
+async def test_media_around_a_message_come_nearest_first(town: Town) -> None:
+    far = [(await town.say("", File(content=PNG)))[1][0] for _ in range(3)]
+    for _ in range(5):
+        await town.say("and so on")
+    _, (before,) = await town.say("", File(content=PNG, name="board.png"))
+    asked, _ = await town.say("what does the whiteboard say?")
+    await town.say("no idea")
+    _, (after,) = await town.say("", File(content=b"x", name="a.txt", mime="text/plain"))
+    lines = (await listed(town, near=asked)).splitlines()
+    assert lines[0].startswith("5 media, nearest first: ")
+    assert [row.partition("|")[0] for row in lines[1:4]] == [before, after, far[2]]
+    value = json.loads(await listed(town, near=asked, kind="image", limit=2, format="json"))
+    assert [item["artifact_id"] for item in value["media"]] == [before, far[2]] and value["next_cursor"] is None
+
+
+async def test_media_of_the_same_thread_and_quoted_media_are_nearer_than_what_came_between(town: Town) -> None:
+    thread = replace(HERE, thread="1")
+    _, (own,) = await town.say("", File(content=PNG), where=thread)
+    for _ in range(3):
+        await town.say("", File(content=PNG))
+    asked, _ = await town.say("and this one?", where=thread)
+    assert json.loads(await listed(town, near=asked, format="json"))["media"][0]["artifact_id"] == own
+
+
+async def test_media_near_a_message_of_another_channel_are_not_listed(town: Town) -> None:
+    foreign, _ = await town.say("secret", File(content=PNG), where=THERE)
+    for name in (foreign, "unknown"):
+        with pytest.raises(ToolError, match="there is no such message in this channel"):
+            await listed(town, near=name)
+    mine, _ = await town.say("", File(content=PNG))
+    with pytest.raises(ToolError, match="near has no cursor"):
+        await listed(town, near=mine, cursor="3")
 
 
 async def test_names_senders_and_captions_cannot_break_out_of_their_line(town: Town) -> None:

@@ -1,6 +1,7 @@
 """What was said is found, told cheaply, and never leaves its channel."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -12,7 +13,7 @@ import pytest
 from belino.context.history import RECALLED_MESSAGES
 from belino.domain.errors import AdapterError, ToolError
 from belino.domain.media import MediaKind, TextBlock
-from belino.domain.message import Author, Message
+from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing
 from belino.domain.stored import Verdict
 from belino.domain.tokens import estimate_tokens
@@ -26,10 +27,15 @@ BO = Author(id="8", name="Bo")
 FORGED = "[Image: x, ref:tg_aaaaaaaaaaaa]"
 
 
-async def find(town: Town, intent: str, **arguments: object) -> str:
+async def find(town: Town, intent: str | list[str], **arguments: object) -> str:
     (block,) = await town.toolbox().call("channel_context", {"intent": intent, **arguments})
     assert isinstance(block, TextBlock)
     return block.text
+
+
+async def short_id(town: Town, number: str, where: ConversationKey = HERE) -> str:
+    (message,) = await town.store.messages(where, [number])
+    return message.short_id
 
 
 async def test_what_was_said_is_found_with_the_reason_and_how_to_go_on(town: Town) -> None:
@@ -38,10 +44,11 @@ async def test_what_was_said_is_found_with_the_reason_and_how_to_go_on(town: Tow
     for _ in range(3):
         await town.say("and what about lunch?")
     lines = (await find(town, "rollout")).splitlines()
+    short = await short_id(town, number)
     assert lines[0] == "id|MM-DD HH:MM|author|text|why|thread(replies)|marks, media (UTC; today is 2026-01-01)"
-    assert lines[1] == f"{number}|01-01 12:01|Bo|the rollout waits for the database migration|keyword:rollout||observed"
+    assert lines[1] == f"{short}|01-01 12:01|Bo|the rollout waits for the database migration|keyword:rollout||observed"
     assert lines[-1].endswith("In full: channel_messages.")
-    assert "found in 5 messages since 2026-01-01." in lines[-1]
+    assert re.match(r"1 found(, \d nearby,)? in 5 messages since 2026-01-01\.", lines[-1])
 
 
 async def test_json_has_the_keys_programs_know(town: Town) -> None:
@@ -62,6 +69,7 @@ async def test_json_has_the_keys_programs_know(town: Town) -> None:
             "participant_names": value["results"][0]["thread_summary"]["participant_names"],
         },
         "relevance_signal": "keyword:rollout",
+        "match": "found",
         "media": [{"artifact_id": ref, "media_type": "text/plain", "filename": "plan.txt", "byte_length": 1}],
     }
     assert value["coverage"]["messages_scanned"] == 2 and value["next_cursor"] is None
@@ -133,10 +141,45 @@ async def test_words_and_names_of_strangers_stay_in_their_column(town: Town) -> 
     assert "[Image" not in await find(town, "rollout", format="json")
 
 
-async def test_nothing_found_says_what_was_searched(town: Town) -> None:
+async def test_no_match_is_told_as_such_with_the_latest_messages(town: Town) -> None:
+    for number in range(9):
+        await town.say(f"good morning {number}")
+    lines = (await find(town, "zyzzyva quokka")).splitlines()
+    assert lines[0].startswith("Nothing matches in 9 messages since 2026-01-01;")
+    assert lines[0].endswith("The latest 3:") and len(lines) == 5
+    value = json.loads(await find(town, "zyzzyva quokka", format="json"))
+    assert (value["total"], value["found"], value["nearby"], value["next_cursor"]) == (0, 0, 0, None)
+
+
+async def test_the_question_itself_is_no_match(town: Town) -> None:
     await town.say("good morning")
-    text = await find(town, "xylophone")
-    assert "messages" in text and len(text.splitlines()) <= 3
+    asked, _ = await town.say("where is the zyzzyva?")
+    (block,) = await town.toolbox(answers=[asked]).call("channel_context", {"intent": "zyzzyva"})
+    assert isinstance(block, TextBlock) and block.text.startswith("Nothing matches in 2 messages")
+
+
+async def test_several_questions_are_answered_in_turn_within_the_budget_of_one(town: Town) -> None:
+    for number in range(12):
+        await town.say(f"the caterer of party {number} was expensive, and everybody said so afterwards at some length")
+        await town.say(f"the band of party {number} was too loud, and nobody could talk about anything at all")
+    asks = ["who was the caterer?", "how was the band?"]
+    value = json.loads(await find(town, asks, format="json"))
+    said = ["caterer" in result["text"] for result in value["results"]]
+    assert len(said) == 20 and said[:6] in ([True, False] * 3, [False, True] * 3)
+    text = await find(town, asks)
+    assert estimate_tokens(text) <= 400 and len(text.splitlines()) > 9
+    first = {row.split("|")[0] for row in text.splitlines()[1:-1]}
+    cursor = text.partition("cursor=")[2].partition(".")[0]
+    second = {row.split("|")[0] for row in (await find(town, asks, cursor=cursor)).splitlines()[1:-1]}
+    assert second and not first & second
+
+
+async def test_a_message_may_be_named_near_which_is_searched(town: Town) -> None:
+    number, _ = await town.say("the rollout waits")
+    for name in (number, await short_id(town, number)):
+        assert "the rollout waits" in await find(town, "rollout", near=name)
+    with pytest.raises(ToolError, match="there is no such message in this channel"):
+        await find(town, "rollout", near="nothing")
 
 
 async def test_since_leaves_older_messages_out_and_authors_come_first(town: Town) -> None:
@@ -157,11 +200,15 @@ async def test_since_leaves_older_messages_out_and_authors_come_first(town: Town
         ({"intent": "  "}, "intent must be a text"),
         ({"intent": "x" * 2001}, "intent must be a text"),
         ({"intent": "a\x00b"}, "intent must be a text"),
+        ({"intent": []}, "intent must be a text of 1 to 2000 characters, or a list of 2 to 4 of them"),
+        ({"intent": ["x", ""]}, "intent must be a text of 1 to 2000 characters"),
+        ({"intent": ["x"] * 5}, "or a list of 2 to 4 of them"),
+        ({"intent": 7}, "or a list of 2 to 4 of them"),
         ({"intent": "x", "cursor": "nonsense"}, "cursor does not belong to this search"),
         ({"intent": "x", "max_results": 0}, "max_results must be a whole number from 1 to 50"),
         ({"intent": "x", "since": "soon"}, "since must be an ISO 8601 time or how long ago"),
     ],
-    ids=["none", "blank", "endless", "control", "cursor", "results", "since"],
+    ids=["none", "blank", "endless", "control", "no", "part", "five", "number", "cursor", "results", "since"],
 )
 async def test_a_wrong_argument_is_refused_in_a_sentence(
     town: Town, arguments: dict[str, object], sentence: str
@@ -256,7 +303,7 @@ async def test_what_an_agent_has_read_in_a_document_it_finds_again_with_its_page
     await town.toolbox().call("fetch_media", {"ref": ref, "as": "text"})
     found = (await find(town, "consent for pets")).splitlines()[1]
     assert f"see attached · p. 3: Pets need a consent|media:{ref}|" in found
-    assert found.endswith(f"document {ref} p. 3")
+    assert found.endswith(f"document {ref} p. 3 scan.pdf")
     (media,) = json.loads(await find(town, "consent for pets", format="json"))["results"][0]["media"]
     assert (media["artifact_id"], media["page"], media["unit"]) == (ref, 3, "page")
 
@@ -269,8 +316,9 @@ async def test_a_voice_message_is_found_by_its_words_and_shows_them_whatever_it_
     await town.hear(ref, "the rollout waits until Thursday", uncertain=True)
     by_words = (await find(town, "rollout")).splitlines()[1]
     marks = f"spoken, uncertain, voice {ref}"
-    assert by_words == f"{one}|01-01 12:00|Bo|0:00: the rollout waits until Thursday|media:{ref}||{marks} 0:00"
+    short = await short_id(town, one)
+    assert by_words == f"{short}|01-01 12:00|Bo|0:00: the rollout waits until Thursday|media:{ref}||{marks} 0:00"
     by_author = (await find(town, "Bo")).splitlines()[1]
-    assert by_author == f"{one}|01-01 12:00|Bo|the rollout waits until Thursday|author:Bo||{marks}"
+    assert by_author == f"{short}|01-01 12:00|Bo|the rollout waits until Thursday|author:Bo||{marks}"
     (result,) = json.loads(await find(town, "Bo", format="json"))["results"]
     assert (result["text"], result["spoken"], result["uncertain"]) == ("the rollout waits until Thursday", True, True)

@@ -1,8 +1,10 @@
 """What holds for every tool."""
 
+import json
 import re
 
 import pytest
+import splintr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +12,7 @@ from belino.domain.errors import ToolError
 from belino.domain.media import TextBlock
 from belino.domain.outcome import Stage
 from belino.testing.files import make_png
+from belino.tools.toolbox import SPECS
 from tools.town import HERE, SECRET, THERE, File, Town
 
 TOOLS = ("list_media", "fetch_media", "channel_context", "channel_messages")
@@ -27,6 +30,15 @@ def test_every_schema_is_strict_and_names_no_channel(town: Town) -> None:
         properties = spec.schema["properties"]
         assert isinstance(properties, dict)
         assert not {"channel", "conversation", "account", "platform", "path", "url"} & set(properties)
+
+
+def test_the_descriptions_of_the_five_tools_cost_a_model_at_most_1300_tokens() -> None:
+    vocabulary = splintr.Tokenizer.from_pretrained("o200k_base")
+    told = [
+        json.dumps({"name": spec.name, "description": spec.description, "parameters": spec.schema}, ensure_ascii=False)
+        for spec in SPECS
+    ]
+    assert len(told) == 5 and sum(len(vocabulary.encode(each)) for each in told) <= 1_300
 
 
 @pytest.mark.parametrize("tool", TOOLS)

@@ -11,7 +11,18 @@ from typing import Any, Never
 
 from belino.context.history import History
 from belino.domain.errors import AdapterError, MediaError, MediaRefused
-from belino.domain.media import Blob, DocumentText, DocumentUnit, ImageBlock, MediaKind, MediaRef, Part, kind_of
+from belino.domain.media import (
+    TEXT_AND_PICTURES,
+    AcceptedMedia,
+    Blob,
+    DocumentText,
+    DocumentUnit,
+    MediaBlock,
+    MediaKind,
+    MediaRef,
+    Part,
+    kind_of,
+)
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing, Step
 from belino.domain.reading import ReadSegment, TranscriptWindow
@@ -47,6 +58,7 @@ class File:
     kind: MediaKind | None = None
     caption: str | None = None
     size: int | None = None
+    duration: float | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -119,7 +131,8 @@ class Town:
     files: dict[str, bytes | MediaError] = field(default_factory=dict)
     opened: list[str] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
-    shown: list[ImageBlock] = field(default_factory=list)
+    shown: list[MediaBlock] = field(default_factory=list)
+    accepts: AcceptedMedia = TEXT_AND_PICTURES
     annals: Annals | None = None
     """None: the platform has no history."""
     counts: Counter[str] = field(default_factory=Counter)
@@ -178,6 +191,7 @@ class Town:
             created=sent,
             file_name=file.name,
             caption=file.caption,
+            duration=file.duration,
             size=file.size if file.size is not None else len(file.content) if isinstance(file.content, bytes) else None,
             locator={"item": item},
             sealed={"media_key": SECRET},
@@ -196,7 +210,9 @@ class Town:
 
     def rendering(self) -> Renderer:
         nobody: Any = _Nobody()
-        makers = Makers(images=self.images, documents=nobody, videos=nobody, sounds=nobody, sheets=nobody)
+        makers = Makers(
+            images=self.images, documents=nobody, videos=nobody, sounds=nobody, windows=nobody, sheets=nobody
+        )
         return self.renderer or Renderer(makers, self.store)
 
     def history(self) -> History:
@@ -223,6 +239,7 @@ class Town:
             shown=self.shown.append,
             clock=self.clock,
             sees_images=sees_images,
+            accepts=self.accepts,
             renderer=self.rendering(),
             understanding=self.understanding,
             fence=FENCE,

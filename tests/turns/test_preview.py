@@ -6,10 +6,11 @@ from datetime import timedelta
 import pytest
 
 from belino.context.budget import ContextConfig
-from belino.domain.errors import NoSuchMessage
+from belino.domain.errors import NoSuchMessage, SeveralMessages
 from belino.domain.media import TextBlock
 from belino.domain.message import Author, ConversationKey
 from belino.gateway.gateway import Gateway
+from belino.storage.encryption import Keys
 from belino.testing import ScriptedAgent
 from belino.turns.preview import Preview, as_json, preview
 from gateway.house import BOB, House, until
@@ -47,9 +48,10 @@ async def test_the_price_comes_part_by_part_with_what_was_left_out_and_why(house
     parts = {cost.part: cost for cost in told.costs}
     assert list(parts) == ["tools", "instructions", "channel", "message"]
     assert told.tokens == value["tokens"] == sum(cost.tokens for cost in told.costs)
-    assert parts["channel"].left_out == 20 - parts["channel"].told > 0
-    assert "context.snapshot_tokens = 100" in parts["channel"].why[0]
-    assert value["session"] == {"turns": 0, "has_context": False}
+    assert parts["channel"].left_out == 29 - parts["channel"].told > 9
+    assert "context.snapshot_tokens = 100" in parts["channel"].why[1]
+    nothing: dict[str, object] = {"manifest": [], "lost": [], "reattach": []}
+    assert value["session"] == {"turns": 0, "has_context": False, "compacted": False, **nothing}
 
 
 async def test_a_message_may_be_named_and_must_be_of_this_conversation(house: House) -> None:
@@ -63,6 +65,26 @@ async def test_a_message_may_be_named_and_must_be_of_this_conversation(house: Ho
         for name in (elsewhere.id, "nothing"):
             with pytest.raises(NoSuchMessage):
                 await look(house, gateway, name)
+
+
+async def test_a_message_may_be_named_by_its_short_id(house: House) -> None:
+    async with house.at_work() as gateway:
+        said = house.say("one", author=BOB, channel="team", addressed=False)
+        await gateway.accept(said)
+        (stored,) = await gateway.store.messages(TEAM, [said.id])
+        assert (await look(house, gateway, stored.short_id)).message.id == said.id
+
+
+async def test_a_short_id_that_several_messages_have_is_refused_with_their_longer_ones(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = iter((305_100_000_000_000, 305_700_000_000_000))
+    monkeypatch.setattr(Keys, "message_code", lambda *_: next(codes))
+    async with house.at_work() as gateway:
+        for text in ("one", "two"):
+            await gateway.accept(house.say(text, author=BOB, channel="team", addressed=False))
+        with pytest.raises(SeveralMessages, match="may mean several messages; write one of: aa3051, aa3057"):
+            await look(house, gateway, "aa305")
 
 
 async def test_the_last_thing_a_person_said_is_what_would_be_answered(house: House) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -85,6 +86,67 @@ async def test_the_bytes_that_leave_are_those_that_were_there_when_the_turn_ende
         place.write_bytes(b"changed later")
     offered = wire.offered[0].files[0]
     assert offered.sha256 == hashlib.sha256(b"as it was").hexdigest()
+
+
+async def test_a_file_that_was_sent_is_not_sent_again_by_its_name_nor_after_a_restart(house: House, wire: Wire) -> None:
+    report = put(house, "report.txt", b"a report")
+    put(house, "graph.png")
+    by_tool = ToolCall(name="send_media", arguments={"path": f"{report}"})
+    again = "I already sent you report.txt yesterday; as said in graph.png, sales grew."
+    house.agent = ScriptedAgent(
+        [by_tool, "Here it is, with graph.png."], again, again, "Once more: outgoing/report.txt"
+    )
+    async with house.at_work() as gateway:
+        await house.ask(gateway, house.say())
+        assert sent_names(wire) == ["report.txt", "graph.png"]
+        await house.ask(gateway, house.say())
+    async with house.at_work() as gateway:
+        (house.home.outgoing(HERE) / "graph.png").touch()  # as if drawn again, exactly as it was
+        await house.ask(gateway, house.say())
+        assert sent_names(wire) == ["report.txt", "graph.png"]
+        assert wire.texts()[-1] == again
+        story = await gateway.store.story(HERE, "m3")
+        await house.ask(gateway, house.say())
+    assert sent_names(wire) == ["report.txt", "graph.png", "report.txt"]
+    assert wire.texts()[-1] == "Once more: report.txt"
+    assert story is not None
+    named = {step.subject: step.reason for step in story.steps if step.outcome == "only named"}
+    assert named == dict.fromkeys(
+        ("outgoing/report.txt", "outgoing/graph.png"),
+        "this conversation already has it; send_media or its path in the answer sends it",
+    )
+
+
+async def test_the_name_of_a_file_from_before_the_last_turn_is_only_text(house: House, wire: Wire) -> None:
+    house.clock.shift(timedelta(days=3650).total_seconds())  # so that the file is older than the first answer
+    put(house, "notes.txt", b"never sent")
+    house.agent = ScriptedAgent("I made notes.", "They are in notes.txt.", "Here: outgoing/notes.txt")
+    async with house.at_work() as gateway:
+        await house.ask(gateway, house.say())
+        await house.ask(gateway, house.say())
+        assert sent_names(wire) == []
+        await house.ask(gateway, house.say())
+    assert sent_names(wire) == ["notes.txt"]
+
+
+async def test_the_name_of_a_file_that_someone_sent_sends_none_of_ours(house: House, wire: Wire) -> None:
+    put(house, "photo.png")
+    house.agent = ScriptedAgent("Your photo.png is sharp.")
+    async with house.at_work() as gateway:
+        message = house.say("is it sharp?")
+        await house.ask(gateway, replace(message, media=(house.picture(message, name="photo.png"),)))
+    assert sent_names(wire) == []
+    assert wire.texts() == ["Your photo.png is sharp."]
+
+
+async def test_a_picture_that_was_made_to_fit_is_not_sent_again_by_its_name(house: House, wire: Wire) -> None:
+    wire.limits = replace(LIMITS, files={SendAs.PHOTO: FileLimit(max_bytes=1_000_000, max_side=20)})
+    put(house, "chart.png")
+    house.agent = ScriptedAgent("Look: chart.png", "As chart.png shows, it rains.")
+    async with house.at_work() as gateway:
+        for _ in range(2):
+            await house.ask(gateway, house.say())
+    assert [(file.name, file.width) for parcel in wire.seen for file in parcel.files] == [("chart.png", 20)]
 
 
 async def test_a_file_the_platform_refuses_ends_in_error_and_the_words_go_out(house: House, wire: Wire) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from belino.context.budget import ContextConfig
 from belino.domain.errors import AgentError, MemoryLost, StoreFull
 from belino.domain.media import TextBlock
 from belino.domain.message import ConversationKey
@@ -315,6 +316,7 @@ async def test_a_picture_sent_shortly_before_the_question_is_part_of_it(house: H
 async def shown_pictures(house: House, *lines: object) -> tuple[str, ...]:
     """What the manifest holds after a turn in which the agent fetched the picture of its message."""
     png = make_png(4, 3)
+    house.context = ContextConfig(attach_media="never")
     house.prepare()._far_side.files["f1"] = png
     message = house.say("look")
     message = replace(message, media=(house.picture(message),))
@@ -340,8 +342,10 @@ async def test_a_failed_turn_remembers_no_picture(house: House) -> None:
     assert await shown_pictures(house, Accepted(), AgentError("no")) == ()
 
 
-async def test_compaction_forgets_the_pictures_shown_before_it(house: House) -> None:
-    assert await shown_pictures(house, Accepted(), Compacted(), "nice") == ()
+async def test_a_picture_that_a_compaction_removed_is_known_as_lost(house: House) -> None:
+    (shown,) = await shown_pictures(house, Accepted(), Compacted(), "nice")
+    async with house.at_work() as gateway:
+        assert (await gateway.store.session(DM)).lost == (shown,)
 
 
 async def test_an_agent_that_lost_its_memory_is_told_everything_again_in_the_same_turn(house: House) -> None:

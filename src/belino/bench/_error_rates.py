@@ -34,8 +34,8 @@ NO_ERRORS = ReadErrors(wrong=0, total=0)
 
 def word_errors(true: str, read: str) -> ReadErrors:
     """Case, punctuation and the spelling of numbers do not count."""
-    words = _words(true)
-    return ReadErrors(wrong=_distance(words, _words(read)), total=len(words))
+    words = spoken_words(true)
+    return ReadErrors(wrong=_distance(words, spoken_words(read)), total=len(words))
 
 
 def character_errors(true: str, read: str) -> ReadErrors:
@@ -45,7 +45,8 @@ def character_errors(true: str, read: str) -> ReadErrors:
     return ReadErrors(wrong=_distance(characters, found), total=len(characters))
 
 
-def _words(text: str) -> list[str]:
+def spoken_words(text: str) -> list[str]:
+    """The words of a text without case, punctuation and different spellings of small numbers."""
     found = _WORD.findall(unicodedata.normalize("NFKC", text).replace("’", "'").lower())
     return [part for word in found for part in _spoken(_SPELLINGS.get(word, word))]
 

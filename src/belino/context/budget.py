@@ -4,6 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from belino.domain.errors import ConfigError
+from belino.net.clock import time_zone
+
 WORTH_A_LINE = 40
 """Tokens below which a part of a message is not worth a line."""
 
@@ -19,10 +22,21 @@ class ContextConfig:
         default=20, metadata={"says": "The most messages before it that are included.", "most": 200}
     )
     snippet_chars: int = field(
-        default=150, metadata={"says": "The characters that are included of each of these messages.", "least": 1}
+        default=150,
+        metadata={
+            "says": "The most characters of each of these messages that are included; fewer if they cost many tokens.",
+            "least": 1,
+        },
     )
     thread_tokens: int = field(
         default=8000, metadata={"says": "The most tokens for the replies of a thread; one is always included."}
+    )
+    root_tokens: int = field(
+        default=8000, metadata={"says": "The most tokens for the first message of a thread.", "least": 1}
+    )
+    updates_tokens: int = field(
+        default=1500,
+        metadata={"says": "The most tokens for what arrived, changed or was deleted since the last turn."},
     )
     message_chars: int = field(
         default=40_000, metadata={"says": "The most characters of a message that is included in full.", "least": 1}
@@ -31,11 +45,11 @@ class ContextConfig:
         default="compact",
         metadata={"says": "How the context is written: `compact` lines, or `json` at three times the tokens."},
     )
-    attach_media: Literal["never", "message", "thread"] = field(
-        default="never",
+    attach_media: Literal["auto", "never", "message", "thread"] = field(
+        default="auto",
         metadata={
-            "says": "Which pictures are attached without a request: `never` any, those of the `message`, "
-            "or of its `thread`."
+            "says": "Which media is attached without a request: `auto` up to three pictures of the message itself, if "
+            "it has words or is direct; `never` any; all that the agent takes of the `message`, or of its `thread`."
         },
     )
     unclaimed_refs: int = field(
@@ -45,6 +59,19 @@ class ContextConfig:
     unclaimed_minutes: int = field(
         default=10, metadata={"says": "The minutes for which such pictures wait for the question."}
     )
+    timezone: str = field(
+        default="",
+        metadata={
+            "says": "The time zone of days that people name, by its IANA name such as `Europe/Berlin`; "
+            "empty means the system's."
+        },
+    )
+
+    def __post_init__(self) -> None:
+        try:
+            time_zone(self.timezone)
+        except ValueError as error:
+            raise ConfigError(f"timezone: {error}") from None
 
 
 class Choice(NamedTuple):

@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 RECALLED_MESSAGES = 50
 CALL_SECONDS = 10.0
+THREAD_PAGE = 100
+"""A platform returns at least so many messages of a thread if it has them, so that fewer are all of it."""
 REPLIES_SECONDS, REPLIES_MOST = 5 * 60.0, 500
 STARTERS_SECONDS, STARTERS_MOST = 6 * 3600.0, 2_000
 CHANNELS_MOST = 10_000
@@ -32,6 +34,7 @@ FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 60.0, 3_600.0
 Account = tuple[str, str]
 Ask = Callable[[], Awaitable[Sequence[Message]]]
 Recalled = Callable[[ConversationKey, Sequence[Message]], None]
+MayCommand = Callable[[Message], Awaitable[bool]]
 
 
 class Marks:
@@ -83,6 +86,7 @@ class History:
         keeps: timedelta | None = None,
         text_chars: int = 200_000,
         recalled: Recalled = lambda _where, _messages: None,
+        may_command: MayCommand | None = None,
     ) -> None:
         self._store = store
         self._adapters = adapters
@@ -94,6 +98,8 @@ class History:
         self._text_chars = text_chars
         self._recalled = recalled
         """Called with messages that a platform returned and the store has accepted."""
+        self._may_command = may_command
+        """Whether the author of a message may command the agent there; without it, none may."""
         self._paces: dict[Account, Pace] = {}
         self._listens_since: dict[Account, datetime] = {}
         self._channels = Marks(clock, seconds=None, most=CHANNELS_MOST)
@@ -163,7 +169,9 @@ class History:
         try:
             found = await pace.call(lambda: self._call(ask))
             wanted = [message for message in found if self._is_wanted(message)]
-            await self._store.take_history(where, wanted)
+            whole = where.thread if len(found) < THREAD_PAGE else None
+            commanders = await self._commanders(wanted)
+            await self._store.take_history(where, wanted, commanders=commanders, whole_thread=whole)
             self._recalled(where, wanted)
         except RateLimited as error:
             self._counts["limited"] += 1
@@ -181,6 +189,13 @@ class History:
         with on_behalf(None):  # the answer concerns the whole channel
             async with asyncio.timeout(CALL_SECONDS):
                 return await ask()
+
+    async def _commanders(self, messages: Sequence[Message]) -> set[str]:
+        """The authors who may command the agent."""
+        if self._may_command is None:
+            return set()
+        by_author = {message.author.id: message for message in messages}
+        return {author for author, message in by_author.items() if await self._may_command(message)}
 
     def _is_wanted(self, message: Message) -> bool:
         young = self._keeps is None or message.sent >= self._clock.now() - self._keeps

@@ -43,7 +43,7 @@ def author_json(author: Author) -> dict[str, object]:
 
 
 def trust(observed: bool) -> str:
-    """The trust label: whether the message was allowed to command the agent, or was only observed."""
+    """The trust label: whether the author may command the agent, or is only observed."""
     return "observed" if observed else "may_command"
 
 
@@ -58,7 +58,7 @@ def message_json(message: ContextMessage) -> dict[str, object]:
         "message_id": disarm(message.message_id),
         "ts": iso_time(message.ts),
         "author": author_json(message.author),
-        "text": disarm(message.text),
+        "text": message.text,
         "is_truncated": message.is_truncated,
         "media": [media_json(ref) for ref in message.media],
         "thread_id": None if message.thread_id is None else disarm(message.thread_id),
@@ -78,7 +78,8 @@ def adjacent_json(message: AdjacentMessage) -> dict[str, object]:
         "author": author_json(message.author),
         "snippet": message.snippet,
         "thread_activity": activity_json(message.thread_activity),
-        "has_media": message.has_media,
+        "has_media": bool(message.media),
+        "media": [media_json(ref) for ref in message.media],
         "reactions": list(message.reactions),
         "trust": trust(message.observed),
     } | spoken_json(message.spoken)
@@ -107,8 +108,12 @@ def snapshot_json(snapshot: ChannelSnapshot) -> dict[str, object]:
         },
         "anchor": message_json(snapshot.anchor),
         "adjacent": [adjacent_json(message) for message in snapshot.adjacent],
-        "adjacent_omitted": snapshot.omitted,
+        "adjacent_omitted": snapshot.omitted + snapshot.older,
         "replies_elsewhere": snapshot.replies_elsewhere,
+        "threads_elsewhere": [
+            {"thread_id": disarm(thread.thread_id), "replies": thread.replies} for thread in snapshot.threads_elsewhere
+        ],
+        "next_cursor": str(snapshot.cursor) if snapshot.omitted + snapshot.older else None,
     }
 
 

@@ -1,10 +1,9 @@
 """Manifest: which media shown to an agent is still in its context, and what a compaction removed."""
 
 from collections.abc import Iterable
+from dataclasses import asdict, replace
 
-from belino.domain.stored import ManifestEntry, Session
-
-RECOVERED_AT_MOST = 8
+from belino.domain.stored import ManifestEntry, RefRecord, Session
 
 
 def in_context(session: Session) -> tuple[ManifestEntry, ...]:
@@ -17,19 +16,36 @@ def suppressed(context: Iterable[ManifestEntry], ref: str, sha256: str | None) -
     return next((entry for entry in context if ref == entry.artifact_id or sha256 == entry.content_hash), None)
 
 
-def to_recover(session: Session, thread: str | None) -> tuple[ManifestEntry, ...]:
-    """Media of a thread that a compaction removed, or of the channel if there is no thread.
+def thread_media(session: Session, thread: str | None) -> tuple[ManifestEntry, ...]:
+    """Media of a thread that the agent was shown, or of the channel if there is no thread; each content once.
 
-    Media of other threads is fetched on request, and media that is in the context again under another ref is skipped.
+    Content that is in its context under any ref is listed by that ref.
     """
-    if not session.compacted:
-        return ()
-    there = {entry.content_hash for entry in in_context(session)}
-    wanted: dict[str, ManifestEntry] = {}
+    there = {entry.content_hash: entry for entry in in_context(session)}
+    found: dict[str, ManifestEntry] = {}
     for entry in session.manifest:
-        if entry.artifact_id in session.lost and entry.content_hash not in there and _is_of(entry, thread):
-            wanted[entry.content_hash] = entry
-    return tuple(wanted.values())
+        if _is_of(entry, thread):
+            found[entry.content_hash] = there.get(entry.content_hash, entry)
+    return tuple(found.values())
+
+
+def if_compacted(session: Session) -> Session:
+    """The session as it would be if its memory were compacted now; an agent without memory has nothing to compact."""
+    if session.compacted or session.told is None:
+        return session
+    return replace(session, compacted=True, lost=tuple(entry.artifact_id for entry in session.manifest))
+
+
+def session_json(session: Session, again: Iterable[RefRecord]) -> dict[str, object]:
+    """A session for people and programs: its manifest, what was lost, and what is attached again, newest first."""
+    return {
+        "turns": session.turns,
+        "has_context": session.told is not None and session.context_turn > 0,
+        "compacted": session.compacted,
+        "manifest": [asdict(entry) for entry in session.manifest],
+        "lost": list(session.lost),
+        "reattach": [record.ref.id for record in again],
+    }
 
 
 def _is_of(entry: ManifestEntry, thread: str | None) -> bool:

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from belino.domain.graphemes import cut
 from belino.domain.media import MediaKind, MediaRef
-from belino.domain.message import Quote
+from belino.domain.message import UNKNOWN_NAME, Quote
 from belino.domain.reading import MediaCapability, Reading
 from belino.domain.safe_text import clean_mime, clean_name, disarm, fold, one_line
 from belino.domain.stored import StoredMessage
@@ -107,7 +107,8 @@ def spoken_lines(reading: Reading) -> str:
         return reading.text
     turns = groupby(reading.segments, key=lambda segment: segment.speaker)
     return "\n".join(
-        f"{clean_name(speaker) or 'somebody'}: {' '.join(segment.text for segment in said)}" for speaker, said in turns
+        f"{clean_name(speaker) or UNKNOWN_NAME}: {' '.join(segment.text for segment in said)}"
+        for speaker, said in turns
     )
 
 

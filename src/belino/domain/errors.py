@@ -193,6 +193,10 @@ class NoSuchMessage(BelinoError):
     """No stored message has this name."""
 
 
+class SeveralMessages(BelinoError):
+    """A name may mean more than one message; the error lists them."""
+
+
 def reason_of(error: BaseException) -> str:
     """A sentence for people: the message of our own errors; of others only the type, as messages may hold secrets."""
     return (str(error) if isinstance(error, BelinoError) else "") or type(error).__name__

@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from belino.domain.errors import MediaNotFound
+from belino.domain.tokens import IMAGE_TOKENS_AT_MOST
 
 
 class MediaKind(StrEnum):
@@ -89,6 +90,33 @@ class ImageBlock:
     data: bytes = field(repr=False)
     ref: str
     sha256: str
+    tokens: int = IMAGE_TOKENS_AT_MOST
+    """Approximate cost for a model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentBlock:
+    """A document in its own format, for an agent that reads it itself."""
+
+    mime: str
+    data: bytes = field(repr=False)
+    ref: str
+    sha256: str
+    tokens: int
+    pages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioBlock:
+    """A sound, for an agent that hears it."""
+
+    mime: str
+    data: bytes = field(repr=False)
+    ref: str
+    sha256: str
+    """Of the original."""
+    tokens: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +130,48 @@ class FileBlock:
     note: str = ""
 
 
-Block = TextBlock | ImageBlock | FileBlock
+MediaBlock = ImageBlock | DocumentBlock | AudioBlock
+"""Media that the model gets as bytes: recorded in the manifest once it was accepted."""
+Block = TextBlock | MediaBlock | FileBlock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentFormats:
+    """The documents that a model takes as they are, and what they cost it."""
+
+    mimes: frozenset[str]
+    max_bytes: int
+    max_pages: int
+    """Of all documents in one request."""
+    page_tokens: int
+    """Of the picture of a page."""
+    charges_text: bool
+    """Whether the text of the pages costs tokens besides their pictures."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioFormats:
+    """The sounds that a model takes, and what they cost it."""
+
+    mimes: frozenset[str]
+    max_bytes: int
+    max_seconds: float
+    second_tokens: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedMedia:
+    """The blocks that an agent accepts besides text and, if it sees images, pictures."""
+
+    documents: DocumentFormats | None = None
+    audio: AudioFormats | None = None
+    in_results: bool = True
+    """Whether a tool's result may hold them; otherwise they only go with the prompt."""
+    tokens: int | None = None
+    """The most tokens of media that are attached to a prompt without a request; None if the agent sets no limit."""
+
+
+TEXT_AND_PICTURES = AcceptedMedia()
 
 
 def kind_of(mime: str) -> MediaKind:

@@ -62,9 +62,13 @@ class Author:
     is_bot: bool = False
     is_agent: bool = False
     """One of our own agents."""
+    other_names: tuple[str, ...] = field(default=(), compare=False)
+    """The other names that the platform's list of users has: a login name, a real name. Searches know them."""
 
 
-UNKNOWN_AUTHOR = Author(id="unknown", name="somebody")
+UNKNOWN_NAME = "someone"
+"""The name of an author whose name is not known."""
+UNKNOWN_AUTHOR = Author(id="unknown", name=UNKNOWN_NAME)
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8}){0,4}", re.ASCII)
 
@@ -142,6 +146,17 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadReport:
+    """What a platform reports about the thread under a message, whose replies may not be stored."""
+
+    replies: int
+    last: datetime | None = None
+    """When the last reply was sent."""
+    participants: tuple[str, ...] = ()
+    """The names of people who replied, as far as they are known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """Something said."""
 
@@ -165,6 +180,8 @@ class Message:
     """When it was last edited, if it is delivered in its edited form, as in a platform's history."""
     language: str | None = None
     """The language tag that the platform reports for its sender, such as `de-AT`."""
+    thread_report: ThreadReport | None = None
+    """What the platform reports about the thread under it, as in its history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,9 +266,11 @@ class Unsupported:
     chat_type: ChatType = ChatType.DIRECT
     channel_name: str | None = None
     addressed: bool = field(default=False)
+    is_notice: bool = False
+    """The platform's own note about the place, such as that a thread was opened: no reply, though it is in a thread."""
 
 
-def as_unsupported(message: Message, what: str) -> Unsupported:
+def as_unsupported(message: Message, what: str, *, is_notice: bool = False) -> Unsupported:
     """A message without readable content, described by its kind."""
     return Unsupported(
         conversation=message.conversation,
@@ -262,6 +281,7 @@ def as_unsupported(message: Message, what: str) -> Unsupported:
         chat_type=message.chat_type,
         channel_name=message.channel_name,
         addressed=message.addressed,
+        is_notice=is_notice,
     )
 
 

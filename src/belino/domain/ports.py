@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from belino.domain.limits import Limits, SendAs
-from belino.domain.media import MediaRef
+from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia, MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import Finding, MessageOutcome
 from belino.domain.reading import Material, Read, ReadingOptions, Skill
@@ -352,6 +352,18 @@ class Agent(Protocol):
     def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
         """Answer; the last part is Final."""
         ...
+
+
+@runtime_checkable
+class AcceptsMedia(Protocol):
+    """Reads documents or hears sounds itself, in their own formats."""
+
+    accepts: AcceptedMedia
+
+
+def accepted_by(agent: Agent) -> AcceptedMedia:
+    """The blocks that an agent accepts besides text and pictures."""
+    return agent.accepts if isinstance(agent, AcceptsMedia) else TEXT_AND_PICTURES
 
 
 @runtime_checkable

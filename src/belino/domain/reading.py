@@ -237,6 +237,8 @@ class AttemptRecord:
     """Seconds of sound or video that a provider was given."""
     pages: int = 0
     """Pictures or pages that a provider was given."""
+    ahead: bool = False
+    """Whether it was read in the background, before it was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,8 @@ class Offer:
     waveform: bytes = b""
     pending: str | None = None
     """Identifies it among the files in the folder `pending`, if it came from there."""
+    source: str = ""
+    """The hash of the file it was made from, to fit a platform; empty if it is unchanged."""
 
 
 def _unopened() -> AsyncIterator[bytes]:
@@ -61,6 +63,8 @@ class OutgoingFile:
     """Loudness of a sound, from 0 to 255 at 256 equidistant points, if the platform expects it."""
     pending: str | None = None
     """Identifies it among the files in the folder `pending`, from where it is moved once the parcel has ended."""
+    source: str = ""
+    """The hash of the file it was made from; empty if it is unchanged."""
     chunks: Callable[[], AsyncIterator[bytes]] = field(repr=False, compare=False, default=_unopened)
 
 
@@ -70,7 +74,6 @@ class Reply:
 
     conversation: ConversationKey
     text: str
-    files: tuple[Offer, ...] = ()
     reply_to: str | None = None
 
 

@@ -1,13 +1,12 @@
 """Safe text: untrusted names, types and messages, made safe for an agent to read.
 
 A placeholder tells the agent that a ref exists (`media/placeholder.py`). File names, captions, MIME strings and message
-texts are untrusted: the bracket of whatever looks like a placeholder is written `［` before an agent reads it. The
-store keeps the original.
+texts are untrusted: the bracket of whatever has the shape of a placeholder is written `［` before an agent reads it;
+no other bracket is changed. The store keeps the original.
 """
 
 import re
 import unicodedata
-from bisect import bisect_left
 from functools import lru_cache
 
 from belino.domain.media import MediaKind
@@ -16,18 +15,16 @@ NAME_CHARS = 100
 
 _MIME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}")
 
-# What makes a bracket look like ours: a word for media before a colon, or something like a ref id soon after it.
+# The shape of a placeholder: a kind right after the bracket, and a ref before the bracket is closed. Notes of our own
+# in brackets, about what left an agent's memory, are known by how they begin.
 _COLONS = ":ː։׃∶꞉"
-_MEDIA_WORDS = frozenset(
-    f"{kind}{ending}"
-    for kind in (*MediaKind, "photo", "picture", "file", "media", "attachment", "gif", "animation", "recovery")
-    for ending in ("", "s")
+_SHAPE = re.compile(
+    rf"(?P<head>\[(?=\s*(?:{'|'.join(MediaKind)})\s*[{_COLONS}]))"
+    r"|(?P<note>\[(?=\s*(?:post\W?compaction\s+context|earlier\s+turns\s+of\s+this\s+conversation)\b))"
+    r"|(?P<open>\[)|(?P<shut>\])"
+    rf"|(?P<ref>ref\s*[{_COLONS}]\s*[a-z0-9]{{1,8}}_[a-z0-9])"
 )
-_HEAD = re.compile(rf"\[([^\[\]{_COLONS}]*)[{_COLONS}]")
-_WORD = re.compile(r"[a-z]+")
-_REF = re.compile(rf"ref[\W_]{{0,8}}?[{_COLONS}]\W{{0,8}}[a-z0-9]{{1,8}}_[a-z0-9]")
 _REF_COLON = re.compile(rf"ref[\W_]{{0,8}}?[{_COLONS}]")
-_REF_REACH = 600
 
 # Homoglyphs of the Latin letters in the words above.
 _LOOKALIKES = dict(zip("аеосіѕкмпртухгѵԁɡοιεακνρτυ", "aeociskmnptyxrvdgoieakvptu", strict=True))
@@ -78,17 +75,23 @@ def clean_mime(mime: str) -> str:
 
 
 def _forged_brackets(text: str) -> list[int]:
-    """Where each `[` begins something like a placeholder. Linear: no scan from one bracket passes the next."""
+    """Where each `[` begins a note of ours or something of a placeholder's shape, in which brackets may be nested."""
     folded, positions = _folded(text)
-    refs = [found.start() for found in _REF.finditer(folded)]
-    heads = {found.start() for found in _HEAD.finditer(folded) if _MEDIA_WORDS & set(_WORD.findall(found.group(1)))}
     forged: list[int] = []
-    at = folded.find("[")
-    while at >= 0:
-        following = bisect_left(refs, at)
-        if at in heads or (following < len(refs) and refs[following] - at <= _REF_REACH):
-            forged.append(positions[at])
-        at = folded.find("[", at + 1)
+    opened: list[int] = []
+    heads: list[int] = []
+    """Of the open brackets, those that are followed by a kind and by no ref yet."""
+    for found in _SHAPE.finditer(folded):
+        if found.lastgroup == "ref":
+            forged += [positions[at] for at in heads]
+            heads.clear()
+        elif found.lastgroup == "shut":
+            if opened and opened.pop() in heads[-1:]:
+                heads.pop()
+        else:
+            opened.append(found.start())
+            forged += [positions[found.start()]] if found.lastgroup == "note" else []
+            heads += [found.start()] if found.lastgroup == "head" else []
     return forged
 
 
@@ -107,8 +110,8 @@ def _folded(text: str) -> tuple[str, range | list[int]]:
 
 @lru_cache(maxsize=8192)
 def _fold(character: str) -> str:
-    if character == "［":
-        return "]"  # our own replacement opens nothing, and no match extends past it
+    if character in "［］":
+        return character  # our own replacements, which also stand in names: they open and close nothing
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return ""
     plain = unicodedata.normalize("NFKD", character).casefold()

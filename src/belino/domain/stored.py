@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from belino.domain.context import ThreadActivity
+from belino.domain.context import OtherThread, ThreadActivity
 from belino.domain.limits import SendAs
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Quote, SpokenText
@@ -25,6 +25,8 @@ class Verdict:
     reason: str
     answer: bool = False
     """Whether a turn answers it."""
+    sender_may_command: bool = False
+    """Whether its sender may command the agent here, also by a message that does not address it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,16 @@ class StoredMessage:
     """The root of its thread: its conversation's thread, or the start of its chain of replies."""
     spoken: SpokenText | None = None
     """What is said in its voice messages, if that was read: as much its text as what is written."""
+    short_id: str = ""
+    """Its id in lines for the agent: the first characters of a keyed hash that no other message of its channel has."""
+    sender_may_command: bool = False
+    """Whether its sender might command the agent when it was stored, even if it did not address the agent."""
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether it is by a sender who may not command the agent; our own agents' messages are not."""
+        is_trusted = self.standing is Standing.MAY_COMMAND or self.sender_may_command
+        return not (is_trusted or self.author.is_agent)
 
     @property
     def is_spoken(self) -> bool:
@@ -98,6 +110,10 @@ class Surroundings:
     nearby: tuple[Nearby, ...]
     """Oldest first."""
     replies_elsewhere: int
+    older: int = 0
+    """Messages of the channel before those, counted up to `MOST_COUNTED`."""
+    threads_elsewhere: tuple[OtherThread, ...] = ()
+    """The threads with the newest replies elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +124,13 @@ class ThreadSlice:
     replies: tuple[StoredMessage, ...]
     """Oldest first."""
     total: int
+    """All of its replies, also those that only the platform is known to have."""
     first: datetime | None
-    """When the oldest of all replies was sent."""
+    """When the oldest stored reply was sent."""
+    stored: int = 0
+    """The replies that are stored; not all of them may be in `replies`."""
+    is_reported: bool = False
+    """Whether the platform reported how many there are."""
 
 
 class Happening(StrEnum):
@@ -139,6 +160,12 @@ class MissedChanges:
     """Messages the session has read, once for each kind of change, oldest change first."""
     replies_elsewhere: int
     now: ReadPosition
+    threads_elsewhere: tuple[OtherThread, ...] = ()
+    """The threads with the newest of these."""
+    said_in_channel: int = 0
+    """For a session in a thread: what was said in the channel itself."""
+    thread: str = ""
+    """The short id of that thread's first message; its full id if that is not stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +254,18 @@ class ClaimedTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierFiles:
+    """The files that a conversation has before a reply."""
+
+    since: datetime | None = None
+    """When the last turn was answered: files changed after it are new; None before the first answer."""
+    hashes: frozenset[str] = frozenset()
+    """Of the bytes it received or will receive, and of the files these were made from."""
+    names: frozenset[str] = frozenset()
+    """Of the files that people sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestEntry:
     """A media item that an agent was shown."""
 
@@ -248,11 +287,13 @@ class TurnEnd:
     parcels: tuple[Parcel, ...] = ()
     shown: tuple[ManifestEntry, ...] = ()
     compacted: bool = False
-    """The agent's memory was compacted: nothing shown before is in its context any more."""
+    """Turns were removed from the agent's memory: media of its thread is to be attached again."""
     lost: tuple[str, ...] = ()
-    """Refs removed from the agent's memory while the rest of it stayed."""
+    """Refs of media removed from the agent's memory."""
     told: ReadPosition | None = None
     """The agent's read position; None leaves it unchanged."""
+    context_turn: int | None = None
+    """The turn whose prompt has the structured context, 0 if none in its memory has; None leaves it unchanged."""
     recovered: tuple[str, ...] | None = None
     """The refs attached again, which completes a compaction; None if there was none to complete."""
     memory: bytes | None = None
@@ -276,9 +317,11 @@ class Session:
     lost: tuple[str, ...] = ()
     """The refs of the manifest that its memory has dropped: not in its context any more."""
     compacted: bool = False
-    """Its memory was compacted and nothing was attached again yet."""
+    """Turns were removed from its memory, and nothing was attached again yet."""
     told: ReadPosition | None = None
     """Its read position; None before it was given the structured context."""
+    context_turn: int = 0
+    """The turn whose prompt has the structured context; 0 if none in its memory has."""
     agent: str = ""
     """The kind of agent; empty before the first turn ended."""
 
@@ -291,7 +334,7 @@ class Session:
     def forgotten(self) -> "Session":
         """The session of an agent without memory: nothing read, and nothing shown that it still has."""
         shown = tuple(entry.artifact_id for entry in self.manifest)
-        return replace(self, memory=None, lost=shown, compacted=False, told=None)
+        return replace(self, memory=None, lost=shown, compacted=False, told=None, context_turn=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

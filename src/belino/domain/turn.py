@@ -7,8 +7,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from belino.domain.media import Block
-from belino.domain.message import ConversationKey
+from belino.domain.errors import ToolError
+from belino.domain.media import Block, FileBlock, MediaRef
+from belino.domain.message import Author, ConversationKey, Quote
 
 WORDS_CHARS = 80
 NO_NAMES: Mapping[str, str] = {}
@@ -52,6 +53,22 @@ class SessionMemory(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TurnMessage:
+    """A message to answer, as its author sent it."""
+
+    id: str
+    author: Author
+    sent: datetime
+    text: str
+    """What its author wrote, in a caption, too; of a voice message that was read, what was said."""
+    media: tuple[MediaRef, ...] = ()
+    """Nothing is fetched yet; see `Turn.open`."""
+    quote: Quote | None = None
+    """What it replies to."""
+    forward: Quote | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """What an agent is given to answer."""
 
@@ -67,6 +84,20 @@ class Turn:
     deadline: datetime
     outgoing: Path | None = None
     """Where it may put files to send with the answer; None where nothing can be sent."""
+    messages: tuple[TurnMessage, ...] = ()
+    """The messages to answer, oldest first: several if they are an album. `blocks` has them as text, with context."""
+
+    @property
+    def message(self) -> TurnMessage:
+        """The message to answer; of several, the last."""
+        return self.messages[-1]
+
+    async def open(self, ref: MediaRef) -> Path:
+        """Fetch media of this channel: a copy in the session's folder. Raises ToolError if it cannot be had."""
+        for block in await self.toolbox.call("fetch_media", {"ref": ref.id, "as": "file"}):
+            if isinstance(block, FileBlock):
+                return block.path
+        raise ToolError(f"{ref.id} is not available as a file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +122,14 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """The agent's memory was compacted: pictures shown before are gone from it."""
+    """The agent's memory was shortened: what it was given before is gone from it, all of it or a part."""
 
     only: tuple[str, ...] = ()
-    """The refs that were removed, if the rest of the memory stayed unchanged; empty means all of them."""
+    """The refs of the media that was removed, if every turn stayed; empty means that turns were removed."""
+    first: int | None = None
+    """The first turn that stayed when turns were removed; None means that none did."""
+    kept: tuple[str, ...] = ()
+    """The refs of the media that stayed with those turns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,8 @@ from belino.storage.encryption import Keys
 from belino.storage.messages import MessageRow, by_number, note_media_change
 from belino.storage.refs import OWN, RefOwner, author_of, refs_of_messages, replace_refs, with_ids, withdraw_refs
 from belino.storage.row_ids import SEQ_BITS, SEQ_MASK, Channel, ConversationRow, RowIds, find_place
+from belino.storage.thread_reports import count_deleted_reply
+from belino.storage.threads import other_threads, thread_name
 
 Change = Edit | Deletion | Reaction | DeliveryStatus
 APPLIED, KEPT, REFUSED, SAME = "applied", "kept", "refused", "same as before"
@@ -171,6 +173,8 @@ def _delete(tx: Tx, message: TableRow, at: int, now: int) -> str:
         "UPDATE messages SET text = '', quote = NULL, forward = NULL, deleted = ? WHERE id = ?", (at, message["id"])
     )
     withdraw_refs(tx, message["id"], now)
+    if message["deleted"] is None:
+        count_deleted_reply(tx, message["channel"], message["root"], message["sent"])
     if message["turn"] is not None:
         tx.execute(
             "UPDATE turns SET state = 'aborted', reason = 'deleted before it was answered', ended = ? "
@@ -247,11 +251,16 @@ def missed_changes(
     if place is None:
         return MissedChanges(arrived=(), total_arrived=0, changed=(), replies_elsewhere=0, now=ReadPosition(seq=until))
     arrived = _arrived(tx, place, since.seq, until)
+    elsewhere = _elsewhere(tx, place, since.seq, until)
+    replies = [row for row in elsewhere if row["thread"]]
     return MissedChanges(
         arrived=_in_time(by_number(tx, keys, arrived[-limit:])) if arrived else (),
         total_arrived=len(arrived),
         changed=_changed(tx, keys, place, conversation.thread, since, limit),
-        replies_elsewhere=_elsewhere(tx, place, since.seq, until),
+        replies_elsewhere=sum(row["replies"] for row in replies),
+        threads_elsewhere=other_threads(tx, place.channel, replies),
+        said_in_channel=sum(row["replies"] for row in elsewhere if not row["thread"]),
+        thread="" if conversation.thread is None else thread_name(tx, place.channel, conversation.thread),
         now=ReadPosition(seq=max(since.seq, until), change=_last_change(tx, place)),
     )
 
@@ -277,15 +286,14 @@ def _in_time(messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
     return tuple(sorted(messages, key=lambda message: (message.sent, message.seq)))
 
 
-def _elsewhere(tx: Tx, place: ConversationRow, since: int, until: int) -> int:
-    """Replies in other threads, except the agent's own."""
-    found = tx.execute(
-        "SELECT count(*) FROM messages m JOIN conversations v ON v.id = m.conversation WHERE m.id > ? AND m.id <= ? "
-        "AND m.conversation <> ? AND v.thread <> '' AND m.outcome <> 'recalled' AND m.deleted IS NULL "
-        "AND m.author_marks & 2 = 0",
+def _elsewhere(tx: Tx, place: ConversationRow, since: int, until: int) -> Sequence[TableRow]:
+    """What was said in other threads and in the channel itself, except by the agent, by thread."""
+    return tx.execute(
+        "SELECT v.thread, count(*) AS replies FROM messages m JOIN conversations v ON v.id = m.conversation "
+        "WHERE m.id > ? AND m.id <= ? AND m.conversation <> ? AND m.outcome <> 'recalled' AND m.deleted IS NULL "
+        "AND m.author_marks & 2 = 0 GROUP BY v.thread ORDER BY max(m.id) DESC",
         (*_between(place, since, until), place.conversation),
-    )
-    return int(found.fetchone()[0])
+    ).fetchall()
 
 
 def _changed(

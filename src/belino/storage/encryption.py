@@ -18,6 +18,8 @@ KEY_BYTES = 32
 REF_CHARS = 12
 PUBLIC_NAME_CHARS = 26
 INSTANCE_CHARS = 10
+MESSAGE_CODES = 22 * 22 * 10**15
+"""How many codes messages may have: two of 22 letters and 15 digits."""
 _NONCE_BYTES = 12
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
@@ -25,10 +27,11 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 class Keys:
     """Subkeys of the key file, one per purpose, so that no hash is valid for another purpose."""
 
-    __slots__ = ("_grant", "_pairing", "_public", "_ref", "_seal", "instance", "word_key")
+    __slots__ = ("_grant", "_message", "_pairing", "_public", "_ref", "_seal", "instance", "word_key")
 
     def __init__(self, key: bytes) -> None:
         self._ref = hmac.digest(key, b"belino ref id", "sha256")
+        self._message = hmac.digest(key, b"belino message code", "sha256")
         self._public = hmac.digest(key, b"belino public name", "sha256")
         self._grant = hmac.digest(key, b"belino grant", "sha256")
         self._pairing = hmac.digest(key, b"belino pairing", "sha256")
@@ -42,6 +45,11 @@ class Keys:
         """The same item gives the same id; it cannot be guessed without the key."""
         digest = hmac.digest(self._ref, _joined(platform, account, channel, message, item), "sha256")
         return ref_prefix(platform) + _base32(digest, REF_CHARS)
+
+    def message_code(self, platform: str, account: str, channel: str, message: str) -> int:
+        """The number that a message's short id is made of: the same message gives the same one."""
+        digest = hmac.digest(self._message, _joined(platform, account, channel, message), "sha256")
+        return int.from_bytes(digest[:16], "big") % MESSAGE_CODES
 
     def public_name(self, ref_id: str) -> str:
         """The name under which a ref's bytes are served."""

@@ -1,6 +1,7 @@
 """Inbox: store arrivals and imported history, with the turns that answer them."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -28,7 +29,9 @@ from belino.storage.refs import (
     with_ids,
 )
 from belino.storage.row_ids import SEQ_BITS, Conversation, RowIds, call_channel
+from belino.storage.short_ids import code_of
 from belino.storage.text import sanitized
+from belino.storage.thread_reports import drop_reports, take_report
 from belino.storage.threads import adopt_replies, find_root
 
 ALBUM_WAIT = timedelta(seconds=10)
@@ -82,14 +85,29 @@ class InboxVerbs(Verbs):
 
         return await self._database.write(work)
 
-    async def take_history(self, channel: ConversationKey, messages: Sequence[Message]) -> int:
+    async def take_history(
+        self,
+        channel: ConversationKey,
+        messages: Sequence[Message],
+        *,
+        commanders: Container[str] = (),
+        whole_thread: str | None = None,
+    ) -> int:
         """Store messages from a platform's history as observed context. Returns how many were new.
 
         Live messages stay unchanged, and one that arrives live later replaces its imported copy. Messages of another
-        channel are left out.
+        channel are left out. `commanders` are the ids of the authors who may command the agent here. `whole_thread` is
+        the first message of a thread that is stored whole with these.
         """
         now, said = self._now(), sanitized(tuple(messages))
-        return await self._database.write(lambda tx: take_history(tx, self._keys, channel, said, now))
+
+        def work(tx: Tx) -> int:
+            taken = take_history(tx, self._keys, channel, said, commanders, now)
+            if whole_thread is not None:
+                drop_reports(tx, tx.memo(RowIds).channel(tx, channel).id, [whole_thread])
+            return taken
+
+        return await self._database.write(work)
 
     async def cursor(self, platform: str, account: str) -> str | None:
         return await self._database.read(lambda tx: access.cursor(tx, platform, account))
@@ -193,7 +211,7 @@ def take_in(
     if isinstance(arrival, Message):
         return _take_message(tx, keys, arrival, verdict, when)
     if isinstance(arrival, Unsupported):
-        return _take_unsupported(tx, arrival, verdict, when)
+        return _take_unsupported(tx, keys, arrival, verdict, when)
     return take_change(tx, keys, arrival, when.now)
 
 
@@ -204,7 +222,9 @@ def _take_message(tx: Tx, keys: Keys, message: Message, verdict: Verdict, when: 
     turn = joined or (tx.memo(RowIds).next_turn(tx) if verdict.answer else None)
     refs = with_ids(keys, message.conversation, message.media) if message.media else ()
     root = find_root(tx, place.channel.id, message.id, thread=message.conversation.thread, reply_to=message.reply_to)
-    row = message_row(message, verdict, place, turn, root, when.now)
+    row = message_row(keys, message, verdict, place, turn, root, when.now)
+    if message.thread_report is not None:
+        take_report(tx, place.channel.id, message.id, message.thread_report, when.now)
     if (inserted := insert_message(tx, row)) is None:
         take_edition(tx, keys, message, row)
         return _duplicate(tx, row, refs)
@@ -227,7 +247,7 @@ def _take_message(tx: Tx, keys: Keys, message: Message, verdict: Verdict, when: 
 
 
 def message_row(
-    message: Message, verdict: Verdict, place: Conversation, turn: int | None, root: str | None, now: int
+    keys: Keys, message: Message, verdict: Verdict, place: Conversation, turn: int | None, root: str | None, now: int
 ) -> MessageRow:
     number = place.channel.id << SEQ_BITS | place.channel.seq + 1
     author = message.author
@@ -247,6 +267,7 @@ def message_row(
         MessageOutcome.OBSERVED if turn is None else MessageOutcome.WAITING,
         verdict.reason,
         trace_of(number),
+        code_of(keys, message.conversation, message.id),
         turn,
         message.reply_to,
         quote_row(message.quote),
@@ -256,10 +277,12 @@ def message_row(
         # An agent's own message changes while it streams; that is not an edit.
         None if message.edited is None or author.is_agent else to_micros(message.edited),
         message.language,
+        int(verdict.sender_may_command),
+        "\n".join(author.other_names),
     )
 
 
-def _take_unsupported(tx: Tx, arrival: Unsupported, verdict: Verdict, when: When) -> Taken:
+def _take_unsupported(tx: Tx, keys: Keys, arrival: Unsupported, verdict: Verdict, when: When) -> Taken:
     """Store an unsupported message without text, with a reason that says what it was."""
     place = tx.memo(RowIds).conversation(tx, arrival.conversation, when.now)
     call_channel(tx, place.channel, arrival.channel_name, arrival.chat_type)
@@ -280,8 +303,12 @@ def _take_unsupported(tx: Tx, arrival: Unsupported, verdict: Verdict, when: When
         outcome=MessageOutcome.UNSUPPORTED,
         reason=arrival.what,
         trace=trace_of(number),
+        short=code_of(keys, arrival.conversation, arrival.id),
         turn=tx.memo(RowIds).next_turn(tx) if verdict.answer else None,
-        root=find_root(tx, place.channel.id, arrival.id, thread=arrival.conversation.thread, reply_to=None),
+        root=None
+        if arrival.is_notice
+        else find_root(tx, place.channel.id, arrival.id, thread=arrival.conversation.thread, reply_to=None),
+        sender_may_command=int(verdict.sender_may_command),
     )
     if insert_message(tx, row) is None:
         return _duplicate(tx, row, ())
@@ -355,17 +382,24 @@ def take_history(
     keys: Keys,
     channel: ConversationKey,
     messages: Sequence[Message],
+    commanders: Container[str],
     now: int,
 ) -> int:
     """Store those messages of the channel that are not stored yet, in the order they were sent."""
     own = [message for message in messages if message.conversation.whole_channel == channel.whole_channel]
-    return sum(_recall(tx, keys, message, now) for message in sorted(own, key=lambda one: one.sent))
+    return sum(
+        _recall(tx, keys, message, message.author.id in commanders, now)
+        for message in sorted(own, key=lambda one: one.sent)
+    )
 
 
-def _recall(tx: Tx, keys: Keys, message: Message, now: int) -> bool:
+def _recall(tx: Tx, keys: Keys, message: Message, may_command: bool, now: int) -> bool:
     place = tx.memo(RowIds).conversation(tx, message.conversation, now)
     root = find_root(tx, place.channel.id, message.id, thread=message.conversation.thread, reply_to=message.reply_to)
-    row = message_row(message, VERDICT, place, None, root, now)._replace(outcome=MessageOutcome.RECALLED)
+    if message.thread_report is not None:
+        take_report(tx, place.channel.id, message.id, message.thread_report, now)
+    verdict = replace(VERDICT, sender_may_command=may_command)
+    row = message_row(keys, message, verdict, place, None, root, now)._replace(outcome=MessageOutcome.RECALLED)
     if insert_message(tx, row) is None:
         take_edition(tx, keys, message, row)
         return False

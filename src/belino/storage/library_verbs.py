@@ -25,7 +25,7 @@ from belino.storage.changes import missed_changes
 from belino.storage.database import Verbs, to_micros
 from belino.storage.row_ids import find_channel
 from belino.storage.summaries import tallies
-from belino.storage.threads import around, thread
+from belino.storage.threads import around, replies_before, said_before, thread
 
 
 class LibraryVerbs(Verbs):
@@ -33,6 +33,9 @@ class LibraryVerbs(Verbs):
 
     async def channels(self) -> tuple[ChannelSummary, ...]:
         return await self._database.read(summaries.channels)
+
+    async def has_channel(self, channel: ConversationKey) -> bool:
+        return await self._database.read(lambda tx: summaries.has_channel(tx, channel.whole_channel))
 
     async def conversations(self, *, platform: str | None = None) -> tuple[ConversationSummary, ...]:
         return await self._database.read(lambda tx: summaries.conversations(tx, platform))
@@ -54,18 +57,51 @@ class LibraryVerbs(Verbs):
         """Those of these platform ids that this channel has, any thread."""
         return await self._database.read(lambda tx: messages.messages(tx, self._keys, channel, ids))
 
-    async def around(self, anchor: StoredMessage, *, now: datetime, limit: int = 20) -> Surroundings:
+    async def messages_named(
+        self, channel: ConversationKey, names: Sequence[str]
+    ) -> Mapping[str, tuple[StoredMessage, ...]]:
+        """The messages of this channel that each name may mean: an id, or a short id, which may be of several."""
+        return await self._database.read(lambda tx: messages.messages_named(tx, self._keys, channel, names))
+
+    async def around(
+        self, anchor: StoredMessage, *, now: datetime, limit: int = 20, until: datetime | None = None
+    ) -> Surroundings:
         """The messages of the channel before an anchor, without replies in threads other than its own.
 
-        For an anchor in a thread: what was said in the channel itself before it.
+        For an anchor in a thread: what was said in the channel itself before it. Replies after `until` do not count.
         """
-        return await self._database.read(lambda tx: around(tx, self._keys, anchor, now=now, limit=limit))
+        return await self._database.read(lambda tx: around(tx, self._keys, anchor, now=now, limit=limit, until=until))
 
     async def thread(
-        self, channel: ConversationKey, root: str, *, before: int | None = None, limit: int = 50
+        self,
+        channel: ConversationKey,
+        root: str,
+        *,
+        before: int | None = None,
+        limit: int = 50,
+        until: datetime | None = None,
     ) -> ThreadSlice | None:
-        """The newest `limit` undeleted replies under a message (before a seq); None if the channel has neither."""
-        return await self._database.read(lambda tx: thread(tx, self._keys, channel, root, before=before, limit=limit))
+        """The newest `limit` undeleted replies under a message (before a seq, and sent up to a time).
+
+        None if the channel has neither the message nor replies.
+        """
+        return await self._database.read(
+            lambda tx: thread(tx, self._keys, channel, root, before=before, limit=limit, until=until)
+        )
+
+    async def replies_before(
+        self, channel: ConversationKey, root: str, *, before: int, limit: int
+    ) -> tuple[StoredMessage, ...]:
+        """The newest `limit` undeleted replies under a message before a seq, oldest first."""
+        return await self._database.read(
+            lambda tx: replies_before(tx, self._keys, channel, root, before=before, limit=limit)
+        )
+
+    async def said_before(
+        self, channel: ConversationKey, *, before: int, limit: int
+    ) -> tuple[tuple[StoredMessage, ...], int]:
+        """The messages of the channel itself, and of none of its threads, before a seq, and how many are older."""
+        return await self._database.read(lambda tx: said_before(tx, self._keys, channel, before=before, limit=limit))
 
     async def missed_changes(
         self, conversation: ConversationKey, since: ReadPosition, *, until: int, limit: int = 200
@@ -80,7 +116,7 @@ class LibraryVerbs(Verbs):
         return await self._database.read(lambda tx: messages.spent(tx, channel, message_id))
 
     async def find_messages(self, name: str) -> tuple[StoredMessage, ...]:
-        """Messages that match `name`: a trace, or a platform id in any channel; at most 20."""
+        """Messages that match `name`: a trace, or an id or short id in any channel; at most 20."""
         return await self._database.read(lambda tx: messages.find_messages(tx, self._keys, name))
 
     async def story(self, conversation: ConversationKey, message_id: str) -> Story | None:
@@ -106,6 +142,19 @@ class LibraryVerbs(Verbs):
         """Newest first."""
         return await self._database.read(
             lambda tx: refs.refs(tx, self._keys, channel, kind=kind, since=since, before=before, limit=limit)
+        )
+
+    async def refs_near(
+        self,
+        message: StoredMessage,
+        *,
+        kind: MediaKind | None = None,
+        since: datetime | None = None,
+        limit: int = 20,
+    ) -> tuple[RefRecord, ...]:
+        """Nearest first: what the message itself brings or quotes, then the same conversation, then the channel."""
+        return await self._database.read(
+            lambda tx: refs.refs_near(tx, self._keys, message, kind=kind, since=since, limit=limit)
         )
 
     async def find_ref(self, ref_id: str) -> RefRecord | None:

@@ -18,13 +18,15 @@ from belino.storage.dialect import marks
 from belino.storage.encryption import Keys
 from belino.storage.refs import FORWARDED, OWN, QUOTED, make_author, refs_of_messages
 from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, SEQ_MASK, find_channel, find_place, key_of
+from belino.storage.short_ids import codes_named, lengthen, short_id
+from belino.storage.thread_reports import LATEST
 from belino.storage.transcript_rows import spoken_in
 
 _INSERT = """
 INSERT INTO messages (id, channel, conversation, kind, platform_id, author_id, author_name, author_marks,
-    sent, received, text, standing, outcome, reason, trace, turn, reply_to, quote, forward, album, root,
-    edited, language)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    sent, received, text, standing, outcome, reason, trace, short, turn, reply_to, quote, forward, album,
+    root, edited, language, sender_may_command, author_other_names)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (channel, platform_id, kind) DO NOTHING
 """
 NAMED_AT_MOST = 20
@@ -33,14 +35,14 @@ RECENT_MESSAGES = 50
 RECENT_TEXTS = 5
 
 # In the order in which `_message` takes them: finding columns by name costs more than the rest of reading a row.
-SELECT = f"""
+SELECT = """
 SELECT m.id, m.platform_id, m.author_id, m.author_name, m.author_marks, m.sent, m.received, m.text, m.standing,
     m.outcome, m.reason, m.trace, m.reply_to, m.quote, m.forward, m.album, m.edited, m.deleted, m.root,
-    t.state AS turn_state, t.reason AS turn_reason, m.channel, m.conversation, {KEY_COLUMNS}
-FROM messages m JOIN conversations v ON v.id = m.conversation JOIN channels c ON c.id = m.channel
-LEFT JOIN turns t ON t.id = m.turn
+    m.short, m.short_chars, m.sender_may_command, t.state AS turn_state, t.reason AS turn_reason, m.channel,
+    m.conversation
+FROM messages m LEFT JOIN turns t ON t.id = m.turn
 """
-_ID, _NAME, _AUTHOR, _CHANNEL, _CONVERSATION = 0, 1, slice(2, 5), 21, 22
+_ID, _NAME, _AUTHOR, _CHANNEL, _CONVERSATION = 0, 1, slice(2, 5), 24, 25
 _STANDINGS = {standing.value: standing for standing in Standing}
 _ENDS = {outcome.value: outcome for outcome in MessageOutcome}
 OUTCOMES = {
@@ -70,6 +72,7 @@ class MessageRow(NamedTuple):
     outcome: str
     reason: str
     trace: str
+    short: int
     turn: int | None = None
     reply_to: str | None = None
     quote: bytes | None = None
@@ -78,6 +81,9 @@ class MessageRow(NamedTuple):
     root: str | None = None
     edited: int | None = None
     language: str | None = None
+    sender_may_command: int = 0
+    author_other_names: str = ""
+    """One per line."""
 
 
 class Inserted(NamedTuple):
@@ -92,6 +98,7 @@ class Inserted(NamedTuple):
 def insert_message(tx: Tx, row: MessageRow) -> Inserted | None:
     """None if the channel has this platform id of this kind already; an imported copy is replaced."""
     if tx.execute(_INSERT, row).rowcount == 1:
+        lengthen(tx, row.channel, row.short)
         return Inserted()
     if row.outcome == MessageOutcome.RECALLED or (recalled := _give_way(tx, row)) is None:
         return None
@@ -99,6 +106,7 @@ def insert_message(tx: Tx, row: MessageRow) -> Inserted | None:
     if is_older:
         row = row._replace(text=recalled["text"], edited=recalled["edited"])
     tx.execute(_INSERT, row)
+    lengthen(tx, row.channel, row.short)
     return Inserted(recalled["id"], is_older)
 
 
@@ -122,7 +130,9 @@ def note_changed(tx: Tx, numbers: Iterable[int]) -> None:
 
     To be called in the transaction that changes them. Arrivals need no note.
     """
-    tx.many("INSERT INTO search_stale (message) VALUES (?)", [(number,) for number in numbers])
+    changed = [(number,) for number in numbers]
+    tx.many("INSERT INTO search_stale (message) VALUES (?)", changed)
+    tx.many("DELETE FROM search_vectors WHERE message = ?", changed)
 
 
 def note_media_change(tx: Tx, message: int) -> None:
@@ -132,6 +142,7 @@ def note_media_change(tx: Tx, message: int) -> None:
         "JOIN message_refs o ON o.ref = b.ref WHERE b.message = ?1 AND b.role = 'own'",
         (message,),
     )
+    tx.execute("DELETE FROM search_vectors WHERE message = ?", (message,))
 
 
 def quote_row(quote: Quote | None) -> bytes | None:
@@ -185,13 +196,36 @@ def messages(tx: Tx, keys: Keys, channel: ConversationKey, ids: Sequence[str]) -
     return load(tx, keys, rows)
 
 
+def messages_named(
+    tx: Tx, keys: Keys, channel: ConversationKey, names: Sequence[str]
+) -> Mapping[str, tuple[StoredMessage, ...]]:
+    """For each name the messages of this channel whose id it is, or whose short id begins with it, oldest first."""
+    number = find_channel(tx, channel)
+    meant: dict[str, list[int]] = {}
+    for name in names:
+        found = tx.execute(
+            "SELECT id FROM messages WHERE channel = ?1 AND platform_id = ?2 "
+            "UNION SELECT id FROM messages WHERE channel = ?1 AND short BETWEEN ?3 AND ?4 ORDER BY id LIMIT ?5",
+            (number, name, *codes_named(name), NAMED_AT_MOST),
+        )
+        meant[name] = [row["id"] for row in found]
+    loaded = by_number(tx, keys, [each for numbers in meant.values() for each in numbers])
+    by_seq = {message.seq: message for message in loaded}
+    # A message and a note about it, which belino does not support, may have one id.
+    return {
+        name: tuple({message.id: message for message in (by_seq[each & SEQ_MASK] for each in numbers)}.values())
+        for name, numbers in meant.items()
+    }
+
+
 def find_messages(tx: Tx, keys: Keys, name: str) -> tuple[StoredMessage, ...]:
-    """Messages by trace or platform id. A trace names its first message."""
-    begun = _number_of_trace(name)
+    """Messages by trace, platform id or short id. A trace names its first message."""
     rows = tx.execute(
-        f"{SELECT} WHERE m.id = ? AND m.trace = ? UNION ALL {SELECT} WHERE m.id IN "
-        "(SELECT x.id FROM channels k CROSS JOIN messages x WHERE x.channel = k.id AND x.platform_id = ?) LIMIT ?",
-        (begun, name, name, NAMED_AT_MOST),
+        f"{SELECT} WHERE m.id IN (SELECT id FROM messages WHERE id = ?1 AND trace = ?2 "
+        "UNION SELECT x.id FROM channels k CROSS JOIN messages x WHERE x.channel = k.id AND x.platform_id = ?2 "
+        "UNION SELECT x.id FROM channels k CROSS JOIN messages x WHERE x.channel = k.id AND x.short BETWEEN ?3 AND ?4) "
+        "ORDER BY m.id LIMIT ?5",
+        (_number_of_trace(name), name, *codes_named(name), NAMED_AT_MOST),
     ).fetchall()
     return load(tx, keys, rows)
 
@@ -236,15 +270,14 @@ def _number_of_trace(name: str) -> int | None:
     return number if 0 <= number < 1 << 63 else None
 
 
-def load(tx: Tx, keys: Keys, rows: Sequence[TableRow]) -> tuple[StoredMessage, ...]:
-    """Rows of `SELECT` as values."""
+def load(tx: Tx, keys: Keys, rows: Sequence[TableRow], *, until: int = LATEST) -> tuple[StoredMessage, ...]:
+    """Rows of `SELECT` as values, with the reactions up to a time."""
     if not rows:
         return ()
     media = refs_of_messages(tx, keys, [row[_ID] for row in rows])
     spoken = spoken_in(tx, media)
-    reactions = _reactions(tx, rows)
-    places = {row[_CONVERSATION]: row for row in rows}
-    conversations = {number: key_of(row) for number, row in places.items()}
+    reactions = _reactions(tx, rows, until)
+    conversations = _conversations(tx, rows)
     authors = {said_by: make_author(*said_by) for said_by in {row[_AUTHOR] for row in rows}}
     return tuple(
         _message(
@@ -259,14 +292,25 @@ def load(tx: Tx, keys: Keys, rows: Sequence[TableRow]) -> tuple[StoredMessage, .
     )
 
 
-def _reactions(tx: Tx, rows: Sequence[TableRow]) -> Mapping[tuple[int, str], tuple[tuple[str, int], ...]]:
+def _conversations(tx: Tx, rows: Sequence[TableRow]) -> Mapping[int, ConversationKey]:
+    """The conversations of these messages: few, however many messages there are."""
+    numbers = {row[_CONVERSATION] for row in rows}
+    found = tx.execute(
+        f"SELECT v.id, {KEY_COLUMNS} FROM conversations v JOIN channels c ON c.id = v.channel "
+        f"WHERE v.id IN ({marks(numbers)})",
+        tuple(numbers),
+    )
+    return {row["id"]: key_of(row) for row in found}
+
+
+def _reactions(tx: Tx, rows: Sequence[TableRow], until: int) -> Mapping[tuple[int, str], tuple[tuple[str, int], ...]]:
     found: dict[tuple[int, str], tuple[tuple[str, int], ...]] = {}
     for channel in {row[_CHANNEL] for row in rows}:
         ids = [row[_NAME] for row in rows if row[_CHANNEL] == channel]
         counted = tx.execute(
             "SELECT min(at) AS first, emoji, message_id, count(*) AS people FROM reactions "
-            f"WHERE channel = ? AND added = 1 AND message_id IN ({marks(ids)}) GROUP BY message_id, emoji",
-            (channel, *ids),
+            f"WHERE channel = ? AND added = 1 AND message_id IN ({marks(ids)}) AND at <= ? GROUP BY message_id, emoji",
+            (channel, *ids, until),
         )
         for row in sorted(counted, key=lambda row: (row["first"], row["emoji"])):
             place = (channel, row["message_id"])
@@ -283,7 +327,7 @@ def _message(
     reactions: tuple[tuple[str, int], ...],
 ) -> StoredMessage:
     (number, name, _, _, _, sent, received, text, standing, outcome, reason, trace, reply_to, quote, forward, album,
-     edited, deleted, root, state, turn_reason, _, _, _, _, _, _) = row  # fmt: skip
+     edited, deleted, root, short, chars, may_command, state, turn_reason, _, _) = row  # fmt: skip
     return StoredMessage(
         seq=number & SEQ_MASK,
         conversation=conversation,
@@ -292,20 +336,24 @@ def _message(
         sent=from_micros(sent),
         received=from_micros(received),
         text=text,
-        media=media.get((number, OWN), ()),
+        media=media.get((number, OWN), ()) if media else (),
         standing=_STANDINGS[standing],
         outcome=_ENDS[outcome] if state is None else _outcome(standing, TurnState(state)),
         reason=turn_reason or reason,
         trace=trace,
         reply_to=reply_to,
-        quote=_quote(quote, media.get((number, QUOTED), ()), spoken.get((number, QUOTED))),
-        forward=_quote(forward, media.get((number, FORWARDED), ()), spoken.get((number, FORWARDED))),
+        quote=None if quote is None else _quote(quote, media.get((number, QUOTED), ()), spoken.get((number, QUOTED))),
+        forward=None
+        if forward is None
+        else _quote(forward, media.get((number, FORWARDED), ()), spoken.get((number, FORWARDED))),
         album=album,
         edited=maybe_from_micros(edited),
         deleted=maybe_from_micros(deleted),
         reactions=reactions,
         root=root,
-        spoken=spoken.get((number, OWN)),
+        spoken=spoken.get((number, OWN)) if spoken else None,
+        short_id="" if short is None else short_id(short, chars),
+        sender_may_command=bool(may_command),
     )
 
 
@@ -315,9 +363,7 @@ def _outcome(standing: str, state: TurnState) -> MessageOutcome:
     return MessageOutcome.OBSERVED if heard_only else OUTCOMES[state]
 
 
-def _quote(stored: bytes | None, media: tuple[MediaRef, ...], spoken: SpokenText | None) -> Quote | None:
-    if stored is None:
-        return None
+def _quote(stored: bytes, media: tuple[MediaRef, ...], spoken: SpokenText | None) -> Quote:
     quote = orjson.loads(stored)
     author = quote["author"]
     return Quote(

@@ -330,6 +330,82 @@ M022_SCANNED_PAGES = """
 ALTER TABLE reading_parts ADD COLUMN scanned INTEGER NOT NULL DEFAULT 0;
 """
 
+# The files that a conversation received are looked up with every reply that names one.
+M023_PARCELS_WITH_FILES = """
+CREATE INDEX parcels_with_files ON parcels (conversation) WHERE files IS NOT NULL;
+"""
+
+# The number that a message's short id is made of, and the length of that id. Messages of older versions get theirs when
+# the store is opened.
+M024_SHORT_IDS = """
+ALTER TABLE messages ADD COLUMN short INTEGER;
+ALTER TABLE messages ADD COLUMN short_chars INTEGER NOT NULL DEFAULT 5;
+CREATE INDEX messages_by_short ON messages (channel, short);
+CREATE INDEX messages_without_short ON messages (id) WHERE short IS NULL;
+"""
+
+# The turn whose prompt has the structured context, so that it is attached again when that turn leaves the memory.
+M025_CONTEXT_TURNS = """
+ALTER TABLE sessions ADD COLUMN context_turn INTEGER NOT NULL DEFAULT 0;
+"""
+
+# Whether the sender might command the agent, also by a message that does not address it.
+M026_SENDERS_WHO_MAY_COMMAND = """
+ALTER TABLE messages ADD COLUMN sender_may_command INTEGER NOT NULL DEFAULT 0;
+UPDATE messages SET sender_may_command = 1 WHERE standing = 'observed' AND reason = 'the agent was not addressed';
+"""
+
+# What platforms reported about threads, and when: not all of their replies may be stored. A notice that a thread was
+# opened is no reply.
+M027_THREAD_REPORTS = """
+CREATE TABLE thread_reports (
+    channel INTEGER NOT NULL, root TEXT NOT NULL, replies INTEGER NOT NULL, last INTEGER, at INTEGER NOT NULL,
+    participants BLOB NOT NULL, PRIMARY KEY (channel, root)
+) STRICT, WITHOUT ROWID;
+UPDATE messages SET root = NULL WHERE outcome = 'unsupported' AND reason = 'a thread was opened at a message';
+"""
+
+# The search index is stored in blocks, of which a search loads those that it needs. It is built again, in the
+# background; messages that changed before need no note then.
+M028_SEARCH_BLOCKS = """
+DROP TABLE search_segments;
+DELETE FROM search_stale;
+CREATE TABLE search_segments (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, channel INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+    version TEXT NOT NULL, edition INTEGER NOT NULL DEFAULT 1, head BLOB NOT NULL
+) STRICT;
+CREATE INDEX search_segments_of_channel ON search_segments (channel, first);
+CREATE TABLE search_blocks (id INTEGER PRIMARY KEY, content BLOB NOT NULL) STRICT;
+"""
+
+# How far media was read in the background, before anybody asked for it; deleted with its ref.
+M029_READ_AHEAD = """
+CREATE TABLE read_ahead (ref TEXT PRIMARY KEY, place TEXT NOT NULL, tries INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+ALTER TABLE reading_attempts ADD COLUMN ahead INTEGER NOT NULL DEFAULT 0;
+"""
+
+# Receipts, slides and screens of one template were taken for copies of each other: pictures are compared again, up
+# close, when they are fetched next. Equal bytes stay noted.
+M030_LIKENESSES_UP_CLOSE = """
+DELETE FROM likenesses WHERE likeness <> 'same';
+"""
+
+# Without deleted messages, so that those before a message are counted by the index alone.
+M031_LIVING_MESSAGES_IN_TIME = """
+DROP INDEX messages_in_time;
+CREATE INDEX messages_in_time ON messages (conversation, sent) WHERE deleted IS NULL;
+"""
+
+# The other names of authors in the platform's list of users, one per line.
+M032_OTHER_NAMES = """
+ALTER TABLE messages ADD COLUMN author_other_names TEXT NOT NULL DEFAULT '';
+"""
+
+# Vectors of messages, of which results are re-ranked where that is configured; deleted with what they were made of.
+M033_SEARCH_VECTORS = """
+CREATE TABLE search_vectors (message INTEGER PRIMARY KEY, vector BLOB NOT NULL) STRICT;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -353,4 +429,15 @@ STEPS = (
     M020_SPEECHES,
     M021_SENDER_LANGUAGES,
     M022_SCANNED_PAGES,
+    M023_PARCELS_WITH_FILES,
+    M024_SHORT_IDS,
+    M025_CONTEXT_TURNS,
+    M026_SENDERS_WHO_MAY_COMMAND,
+    M027_THREAD_REPORTS,
+    M028_SEARCH_BLOCKS,
+    M029_READ_AHEAD,
+    M030_LIKENESSES_UP_CLOSE,
+    M031_LIVING_MESSAGES_IN_TIME,
+    M032_OTHER_NAMES,
+    M033_SEARCH_VECTORS,
 )

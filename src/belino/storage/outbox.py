@@ -8,10 +8,11 @@ import orjson
 from belino.domain.errors import StoreError
 from belino.domain.message import Author, ChatType, ConversationKey
 from belino.domain.reply import Doubt, Parcel, ParcelState, Receipt, lease_seconds
-from belino.domain.stored import ClaimedParcel, ParcelRecord, Ready, Requester, StoredMessage
+from belino.domain.stored import ClaimedParcel, EarlierFiles, ParcelRecord, Ready, Requester, StoredMessage
 from belino.storage import parcels
 from belino.storage.blob_verbs import BlobVerbs
 from belino.storage.database import TableRow, Tx, from_micros, to_micros
+from belino.storage.earlier_files import earlier_files
 from belino.storage.parcels import (
     SELECT,
     OpenFile,
@@ -180,6 +181,10 @@ class OutboxVerbs(BlobVerbs):
     async def carried_files(self, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str, datetime], ...]:
         """Files from the folder `pending` that parcels carry, newest first: mark, state, reason and since when."""
         return await self._database.read(lambda tx: parcels.carried_files(tx, conversation))
+
+    async def earlier_files(self, conversation: ConversationKey) -> EarlierFiles:
+        """The files that the conversation has before a reply."""
+        return await self._database.read(lambda tx: earlier_files(tx, conversation))
 
     async def parcel(self, key: str) -> ParcelRecord | None:
         return await self._database.read(lambda tx: parcels.parcel(tx, key))

@@ -21,6 +21,7 @@ from belino.storage.encryption import Keys
 from belino.storage.messages import MessageRow, by_number, insert_message, note_changed
 from belino.storage.refs import RefOwner, insert_refs, marks_of, succeed, with_ids
 from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, RowIds, find_channel, find_place, key_of
+from belino.storage.short_ids import code_of
 from belino.storage.threads import adopt_replies, find_root
 
 OpenFile = Callable[[str, str, str, int], OutgoingFile]
@@ -248,7 +249,7 @@ def parcel_of(row: TableRow, open_file: OpenFile) -> Parcel:
 def stored_file(file: OutgoingFile) -> list[object]:
     """A file in its stored form."""
     more = {"plain": file.plain, "width": file.width, "height": file.height, "seconds": file.seconds}
-    more |= {"waveform": file.waveform.hex(), "pending": file.pending}
+    more |= {"waveform": file.waveform.hex(), "pending": file.pending, "source": file.source}
     told = {name: value for name, value in more.items() if value}
     return [file.sha256, file.name, file.mime, file.size, file.send_as, file.caption, told]
 
@@ -313,6 +314,7 @@ def _insert_sent(
         outcome=MessageOutcome.ANSWERED,
         reason="",
         trace=parcel["trace"],
+        short=code_of(keys, key_of(parcel), receipt.message_id),
         reply_to=parcel["reply_to"],
         root=find_root(
             tx,

@@ -9,7 +9,7 @@ import orjson
 from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MediaOutcome
-from belino.domain.stored import RefRecord
+from belino.domain.stored import RefRecord, StoredMessage
 from belino.storage.blob_rows import use_blob
 from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.deletions import forsake, is_gone, note_gone
@@ -20,7 +20,7 @@ from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, RowIds, find_channel, 
 
 OWN, QUOTED, FORWARDED = "own", "quoted", "forwarded"
 _BOT, _AGENT = 1, 2
-_SELECT = (
+SELECT_REFS = (
     f"SELECT r.*, {KEY_COLUMNS} FROM refs r JOIN conversations v ON v.id = r.conversation "
     "JOIN channels c ON c.id = r.channel"
 )
@@ -148,20 +148,20 @@ def refs_of_messages(tx: Tx, keys: Keys, messages: Sequence[int]) -> Mapping[tup
 def ref(tx: Tx, keys: Keys, channel: ConversationKey, ref_id: str) -> RefRecord | None:
     """A ref of this channel."""
     number = find_channel(tx, channel)
-    row = tx.execute(f"{_SELECT} WHERE r.channel = ? AND r.id = ?", (number, ref_id)).fetchone()
-    return None if row is None else _record(keys, row)
+    row = tx.execute(f"{SELECT_REFS} WHERE r.channel = ? AND r.id = ?", (number, ref_id)).fetchone()
+    return None if row is None else record_of(keys, row)
 
 
 def find_ref(tx: Tx, keys: Keys, ref_id: str) -> RefRecord | None:
     """A ref of any channel: for the operator, never for a channel's tools."""
-    row = tx.execute(f"{_SELECT} WHERE r.id = ?", (ref_id,)).fetchone()
-    return None if row is None else _record(keys, row)
+    row = tx.execute(f"{SELECT_REFS} WHERE r.id = ?", (ref_id,)).fetchone()
+    return None if row is None else record_of(keys, row)
 
 
 def ref_by_public_name(tx: Tx, keys: Keys, public_name: str) -> RefRecord | None:
     """The ref that is served under this name."""
-    row = tx.execute(f"{_SELECT} WHERE r.public_name = ?", (public_name,)).fetchone()
-    return None if row is None else _record(keys, row)
+    row = tx.execute(f"{SELECT_REFS} WHERE r.public_name = ?", (public_name,)).fetchone()
+    return None if row is None else record_of(keys, row)
 
 
 def refs(
@@ -175,25 +175,45 @@ def refs(
     limit: int,
 ) -> tuple[RefRecord, ...]:
     """Refs of a channel, or of all, newest first."""
-    terms, values = ["true"], list[object]()
+    terms, values = _conditions(None if channel is None else find_channel(tx, channel) or -1, kind, since, before)
+    query = f"{SELECT_REFS} WHERE {terms} ORDER BY r.seq DESC LIMIT ?"
+    return tuple(record_of(keys, row) for row in tx.execute(query, (*values, limit)))
+
+
+def _conditions(
+    channel: int | None, kind: MediaKind | None, since: datetime | None, before: int | None = None
+) -> tuple[str, list[object]]:
+    """The conditions that are given, and their values."""
     wanted: tuple[tuple[str, object], ...] = (
-        ("r.channel = ?", None if channel is None else find_channel(tx, channel) or -1),
+        ("r.channel = ?", channel),
         ("r.kind = ?", kind),
         ("r.sent >= ?", None if since is None else to_micros(since)),
         ("r.seq < ?", before),
     )
-    for term, value in wanted:
-        if value is not None:
-            terms.append(term)
-            values.append(value)
-    query = f"{_SELECT} WHERE {' AND '.join(terms)} ORDER BY r.seq DESC LIMIT ?"
-    return tuple(_record(keys, row) for row in tx.execute(query, (*values, limit)))
+    given = [(term, value) for term, value in wanted if value is not None]
+    return " AND ".join(["true", *(term for term, _ in given)]), [value for _, value in given]
+
+
+def refs_near(
+    tx: Tx, keys: Keys, message: StoredMessage, *, kind: MediaKind | None, since: datetime | None, limit: int
+) -> tuple[RefRecord, ...]:
+    """Refs around a message: those that it brings or quotes, then those of its conversation, each by time."""
+    place = find_place(tx, message.conversation)
+    if place is None:
+        return ()
+    terms, values = _conditions(place.channel, kind, since)
+    query = (
+        f"{SELECT_REFS} WHERE {terms} ORDER BY r.seq NOT IN (SELECT ref FROM message_refs WHERE message = ?), "
+        "r.conversation <> ?, abs(r.sent - ?), r.seq LIMIT ?"
+    )
+    nearness = (place.channel << SEQ_BITS | message.seq, place.conversation, to_micros(message.sent), limit)
+    return tuple(record_of(keys, row) for row in tx.execute(query, (*values, *nearness)))
 
 
 def refs_of_message(tx: Tx, keys: Keys, message: int) -> tuple[RefRecord, ...]:
     """All refs of a message."""
-    query = f"{_SELECT} WHERE r.seq IN (SELECT ref FROM message_refs WHERE message = ?) ORDER BY r.seq"
-    return tuple(_record(keys, row) for row in tx.execute(query, (message,)))
+    query = f"{SELECT_REFS} WHERE r.seq IN (SELECT ref FROM message_refs WHERE message = ?) ORDER BY r.seq"
+    return tuple(record_of(keys, row) for row in tx.execute(query, (message,)))
 
 
 def unclaimed_refs(
@@ -210,11 +230,11 @@ def unclaimed_refs(
     if place is None:
         return ()
     query = (
-        f"{_SELECT} WHERE r.channel = ? AND r.conversation = ? AND r.author_id = ? AND r.unclaimed = 1 "
+        f"{SELECT_REFS} WHERE r.channel = ? AND r.conversation = ? AND r.author_id = ? AND r.unclaimed = 1 "
         "AND r.stored >= ? ORDER BY r.seq DESC LIMIT ?"
     )
     values = (place.channel, place.conversation, author_id, to_micros(since), limit)
-    return tuple(_record(keys, row) for row in tx.execute(query, values))
+    return tuple(record_of(keys, row) for row in tx.execute(query, values))
 
 
 def claim_refs(tx: Tx, turn: TableRow) -> None:
@@ -343,7 +363,8 @@ def _ref(keys: Keys, row: TableRow) -> MediaRef:
     )
 
 
-def _record(keys: Keys, row: TableRow) -> RefRecord:
+def record_of(keys: Keys, row: TableRow) -> RefRecord:
+    """The ref of a row of `SELECT_REFS`."""
     return RefRecord(
         ref=_ref(keys, row),
         conversation=key_of(row),

@@ -11,6 +11,7 @@ from belino.storage.dialect import marks
 from belino.storage.messages import note_changed, trace_of
 from belino.storage.refs import drop_refs
 from belino.storage.row_ids import SEQ_BITS, SEQ_MASK
+from belino.storage.thread_reports import drop_reports
 
 AT_ONCE = 200
 """Messages per transaction, so that arrivals need not wait for a month of them."""
@@ -51,6 +52,7 @@ def forget_messages(tx: Tx, numbers: Sequence[int], now: int) -> int:
     gone = [row["id"] for row in going]
     _forget_refs(tx, gone, now)
     _forget_changes(tx, going[0]["channel"], [row["platform_id"] for row in going])
+    drop_reports(tx, going[0]["channel"], [row["platform_id"] for row in going])
     tx.many("DELETE FROM steps WHERE trace = ?", [(trace_of(number),) for number in gone])
     tx.execute(f"DELETE FROM messages WHERE id IN ({marks(gone)})", gone)
     note_changed(tx, gone)

@@ -147,3 +147,10 @@ def key_of(row: TableRow) -> ConversationKey:
 
 # What `key_of` needs, for a query that names its conversations table v and its channels table c.
 KEY_COLUMNS = "c.platform, c.account, c.channel AS channel_key, v.thread"
+
+# The name of the channel c; direct messages that their platform does not name have that of the person who writes them.
+CHANNEL_NAME = """
+CASE WHEN c.name <> '' OR c.chat_type <> 'direct' THEN c.name ELSE coalesce((
+    SELECT p.author_name FROM messages p WHERE p.id BETWEEN c.id << 40 AND (c.id + 1 << 40) - 1
+    AND p.author_marks & 2 = 0 ORDER BY p.id DESC LIMIT 1), '') END
+"""

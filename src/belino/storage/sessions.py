@@ -33,11 +33,12 @@ def end_session_turn(tx: Tx, conversation: int, end: TurnEnd) -> None:
     manifest = _with(before.manifest, end.shown)
     told = end.told or before.told
     tx.execute(
-        "INSERT INTO sessions (conversation, memory, turns, manifest, lost, compacted, told_seq, told_change, agent) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "INSERT INTO sessions (conversation, memory, turns, manifest, lost, compacted, told_seq, told_change, "
+        "context_turn, agent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (conversation) DO UPDATE SET memory = excluded.memory, turns = excluded.turns, "
         "manifest = excluded.manifest, lost = excluded.lost, compacted = excluded.compacted, "
-        "told_seq = excluded.told_seq, told_change = excluded.told_change, agent = excluded.agent",
+        "told_seq = excluded.told_seq, told_change = excluded.told_change, context_turn = excluded.context_turn, "
+        "agent = excluded.agent",
         (
             conversation,
             before.memory if end.memory is None else end.memory,
@@ -47,6 +48,7 @@ def end_session_turn(tx: Tx, conversation: int, end: TurnEnd) -> None:
             int(end.compacted or (before.compacted and end.recovered is None)),
             None if told is None else told.seq,
             None if told is None else told.change,
+            before.context_turn if end.context_turn is None else end.context_turn,
             end.agent or before.agent,
         ),
     )
@@ -63,9 +65,8 @@ def _with(manifest: tuple[ManifestEntry, ...], shown: tuple[ManifestEntry, ...])
 
 def _lost(before: Session, end: TurnEnd, manifest: tuple[ManifestEntry, ...]) -> list[str]:
     """What is in the manifest and no longer in the agent's context."""
-    lost = {*before.lost, *(entry.artifact_id for entry in before.manifest if end.compacted)}
-    lost -= {*(end.recovered or ()), *(entry.artifact_id for entry in end.shown)}
-    lost.update(end.lost)
+    found = {*(end.recovered or ()), *(entry.artifact_id for entry in end.shown)}
+    lost = {*before.lost} - found | {*end.lost}
     return list(dict.fromkeys(entry.artifact_id for entry in manifest if entry.artifact_id in lost))
 
 
@@ -84,6 +85,7 @@ def _session(row: TableRow) -> Session:
         lost=_lost_refs(row, manifest),
         compacted=bool(row["compacted"]),
         told=told,
+        context_turn=row["context_turn"],
         agent=row["agent"],
     )
 

@@ -21,6 +21,7 @@ _NEW_KEY = """
 DELETE FROM grants;
 DELETE FROM pairings_asked;
 DELETE FROM search_segments;
+DELETE FROM search_blocks;
 UPDATE readings SET indexed = '';
 UPDATE refs SET sealed = NULL WHERE sealed IS NOT NULL;
 UPDATE changes SET refs = NULL WHERE refs IS NOT NULL;

@@ -30,7 +30,7 @@ HELD = "the database was repaired: it may have been sent before; `belino outbox 
 UNCERTAIN = "the database was damaged while it was sent; it may have arrived"
 SCRAP = ".repair-"
 
-_BUILT_AGAIN = ("arrivals", "search_segments", "search_stale", "reading_words")
+_BUILT_AGAIN = ("arrivals", "search_segments", "search_blocks", "search_stale", "search_vectors", "reading_words")
 """Rebuilt from other tables whenever they are missing."""
 # A reused row id would link a new row to the remains of a lost one. Parents come first.
 _REFERENCES = (
@@ -52,6 +52,7 @@ _REFERENCES = (
     ("transcripts", "reading", "readings", "id"),
     ("reading_attempts", "channel", "channels", "id"),
     ("reading_attempts", "ref", "refs", "id"),
+    ("read_ahead", "ref", "refs", "id"),
     ("reading_costs", "channel", "channels", "id"),
 )
 
@@ -263,7 +264,9 @@ def _settle(connection: sqlite3.Connection, tables: dict[str, SalvagedTable]) ->
         for table in ("reading_parts", "transcripts", "readings"):
             tables = _recount(tables, table, connection.execute(f"DELETE FROM {table}").rowcount)
     connection.execute("UPDATE readings SET indexed = ''")
+    connection.execute("UPDATE messages SET short = NULL, short_chars = 5")  # made again when the store is opened
     connection.execute("DELETE FROM search_stale")
+    connection.execute("DELETE FROM search_vectors")
     connection.execute("DELETE FROM leases")
     recount(SqliteTx(connection))
     return tables

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -13,6 +13,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import CacheSize
 from belino.domain.ports import Clock
 from belino.domain.search import SearchHits, SearchQuery
+from belino.search.weights import WEIGHTS, Weights
 from belino.storage import uploads
 from belino.storage.access import AccessVerbs
 from belino.storage.blobs import Blobs
@@ -24,20 +25,32 @@ from belino.storage.home import Home
 from belino.storage.inbox import InboxVerbs
 from belino.storage.library_verbs import LibraryVerbs
 from belino.storage.outbox import OutboxVerbs
+from belino.storage.read_ahead import ReadAheadVerbs
 from belino.storage.search_rows import SearchIndex
+from belino.storage.short_ids import fill_short_ids
 from belino.storage.speeches import SpeechVerbs
 from belino.storage.sqlite_opening import open_sqlite
+from belino.storage.static_vectors import SearchConfig
 from belino.storage.transcripts import TranscriptVerbs
 
 if TYPE_CHECKING:
     from belino.domain.audit import Repaired
 
 
-async def open_store(place: Home | str, *, clock: Clock, start_empty: bool = False, new_key: bool = False) -> "Store":
+async def open_store(
+    place: Home | str,
+    *,
+    clock: Clock,
+    zone: tzinfo = UTC,
+    search: SearchConfig = SearchConfig(),  # noqa: B008 - frozen
+    start_empty: bool = False,
+    new_key: bool = False,
+) -> "Store":
     """Open the store of a state folder, or of a URL whose scheme names the engine: `sqlite:///path/to/folder`.
 
     StoreInUse while another process has it, StoreTooNew if a newer belino wrote it. StoreIncomplete if its database or
     key is missing beside other state, unless the operator chose to `start_empty` or to continue with a `new_key`.
+    In `zone` are the days that messages and searches name.
     """
     home = place if isinstance(place, Home) else _home_of(place)
     async with AsyncExitStack() as opened:
@@ -45,11 +58,12 @@ async def open_store(place: Home | str, *, clock: Clock, start_empty: bool = Fal
         opened.push_async_callback(database.close)
         now = to_micros(clock.now())
         await database.write(lambda tx: uploads.drop_interrupted(tx, now))
+        await fill_short_ids(database, keys)
         failpoint("start.migrated")
         blobs = BlobFolder(home.blobs, clock)
         sweep_scratch(blobs.scratch, keep=await arriving_files(database))
         opened.pop_all()
-        return Store(database, blobs, clock, keys)
+        return Store(database, blobs, clock, keys, zone, search)
 
 
 def repair_store(place: Home | str, *, now: datetime) -> "Repaired":
@@ -59,12 +73,22 @@ def repair_store(place: Home | str, *, now: datetime) -> "Repaired":
     return repair(place if isinstance(place, Home) else _home_of(place), now=now)
 
 
-class Store(InboxVerbs, OutboxVerbs, LibraryVerbs, TranscriptVerbs, SpeechVerbs, AccessVerbs):
+class Store(InboxVerbs, OutboxVerbs, LibraryVerbs, TranscriptVerbs, ReadAheadVerbs, SpeechVerbs, AccessVerbs):
     """Everything belino stores."""
 
-    def __init__(self, database: Database, blobs: Blobs, clock: Clock, keys: Keys) -> None:
+    def __init__(
+        self,
+        database: Database,
+        blobs: Blobs,
+        clock: Clock,
+        keys: Keys,
+        zone: tzinfo = UTC,
+        search: SearchConfig = SearchConfig(),  # noqa: B008 - frozen
+    ) -> None:
         super().__init__(database, blobs, clock, keys)
-        self._index = SearchIndex(database, keys)
+        self.zone = zone
+        """The time zone of days that people name."""
+        self._index = SearchIndex(database, keys, zone, search.vectors)
 
     @property
     def disk(self) -> DiskState:
@@ -79,9 +103,9 @@ class Store(InboxVerbs, OutboxVerbs, LibraryVerbs, TranscriptVerbs, SpeechVerbs,
         """Sizes of the store's in-memory caches."""
         return {**self._index.cache_sizes(), **self._blobs.cache_sizes(), **self._database.cache_sizes()}
 
-    async def search(self, channel: ConversationKey, query: SearchQuery) -> SearchHits:
+    async def search(self, channel: ConversationKey, query: SearchQuery, weights: Weights = WEIGHTS) -> SearchHits:
         """One page of the messages that match a query, from an index that includes every stored message."""
-        return await self._index.search(channel, query)
+        return await self._index.search(channel, query, weights)
 
     async def index_ahead(self) -> int:
         """Index what no search has needed yet. Returns how many channels were behind."""

@@ -9,7 +9,7 @@ from belino.domain.outcome import TurnState
 from belino.domain.reply import ParcelState
 from belino.domain.stored import ChannelSummary, ConversationSummary, MediaTally, Unfetched
 from belino.storage.database import Tx, maybe_from_micros
-from belino.storage.row_ids import KEY_COLUMNS, RowIds, call_channel, key_of
+from belino.storage.row_ids import CHANNEL_NAME, KEY_COLUMNS, RowIds, call_channel, key_of
 from belino.storage.transcript_rows import last_spoken
 
 _SNIPPET_CHARS = 200
@@ -39,7 +39,8 @@ def channels(tx: Tx) -> tuple[ChannelSummary, ...]:
     """Every channel and its totals, the most recently active first."""
     rows = tx.execute(
         "SELECT * FROM ("
-        "SELECT c.id, c.platform, c.account, c.channel AS channel_key, '' AS thread, c.name, c.chat_type, "
+        "SELECT c.id, c.platform, c.account, c.channel AS channel_key, '' AS thread, c.chat_type, "
+        f"{CHANNEL_NAME} AS name, "
         "(SELECT count(*) FROM messages m WHERE m.channel = c.id) AS messages, "
         "(SELECT count(*) FROM refs r WHERE r.channel = c.id) AS media, "
         "(SELECT count(*) FROM refs r WHERE r.channel = c.id AND r.outcome = 'held') AS held, "
@@ -61,11 +62,21 @@ def channels(tx: Tx) -> tuple[ChannelSummary, ...]:
     )
 
 
+def has_channel(tx: Tx, channel: ConversationKey) -> bool:
+    """Whether a channel is among `channels`: it has a name or a message, be it one of its history."""
+    row = tx.execute(
+        "SELECT 1 FROM channels c WHERE c.platform = ? AND c.account = ? AND c.channel = ? "
+        "AND (c.name <> '' OR EXISTS (SELECT 1 FROM messages m WHERE m.channel = c.id))",
+        (channel.platform, channel.account, channel.channel),
+    ).fetchone()
+    return row is not None
+
+
 def conversations(tx: Tx, platform: str | None) -> tuple[ConversationSummary, ...]:
     """Every conversation and its last message, the most recently active first."""
     of_platform, values = ("true", ()) if platform is None else ("c.platform = ?", (platform,))
     rows = tx.execute(
-        f"SELECT {KEY_COLUMNS}, v.name, v.created, c.name AS channel_name, m.received, m.author_name, m.text, "
+        f"SELECT {KEY_COLUMNS}, v.name, v.created, {CHANNEL_NAME} AS channel_name, m.received, m.author_name, m.text, "
         "m.id AS message, "
         "(SELECT count(*) FROM messages x WHERE x.conversation = v.id) AS messages, "
         "(SELECT count(*) FROM turns t WHERE t.conversation = v.id AND t.state IN ('waiting', 'running')) AS waiting "
@@ -121,7 +132,9 @@ def tallies(tx: Tx) -> tuple[MediaTally, ...]:
             fetched_bytes=seen.get(row["id"], (0, 0, 0))[2],
             unfetched=tuple(left[row["id"]]),
         )
-        for row in tx.execute("SELECT id, platform, account, channel, name FROM channels ORDER BY id")
+        for row in tx.execute(
+            f"SELECT c.id, platform, account, channel, {CHANNEL_NAME} AS name FROM channels c ORDER BY c.id"
+        )
     )
 
 

@@ -42,6 +42,14 @@ class Arguments:
             raise ToolError(f"{name} must be a text of 1 to {most} characters")
         return value.strip()
 
+    def words_or_several(self, name: str, *, most: int, several: int) -> tuple[str, ...]:
+        """A required text, or a list of up to `several` of them."""
+        value = self._given.get(name)
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, Sequence) or not 1 <= len(texts) <= several:
+            raise ToolError(f"{name} must be a text of 1 to {most} characters, or a list of 2 to {several} of them")
+        return tuple(Arguments({name: text}, (name,)).words(name, most=most) for text in texts)
+
     def choice(self, name: str, options: Sequence[str], default: str) -> str:
         """One of a closed set of values."""
         if name not in self._given:

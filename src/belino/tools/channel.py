@@ -1,60 +1,36 @@
-"""Channel tools: channel_context searches the channel, channel_messages reads a thread or messages in full."""
+"""Channel tool channel_messages: a thread, messages by id and a media item, in full, in one answer."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 
 from belino.context.json_format import json_text, media_json, message_json, spoken_json, thread_json
-from belino.context.line_format import carried_marks, header, labels, line, short_time, spoken_marks
-from belino.context.search import results_json, results_lines, search
-from belino.context.snapshot import carried_words, context_message, words_of, written_in
+from belino.context.line_format import (
+    TimeColumn,
+    carried_marks,
+    header,
+    labels,
+    line,
+    short_time,
+    shown_id,
+    spoken_marks,
+)
+from belino.context.search import named_messages
+from belino.context.snapshot import carried_words, context_message, words_of
 from belino.domain.context import ThreadContext, Truncation
 from belino.domain.errors import ToolError
 from belino.domain.graphemes import cut
-from belino.domain.media import Block, MediaRef, TextBlock
-from belino.domain.message import Quote
-from belino.domain.outcome import MediaOutcome, Standing
+from belino.domain.media import Block, FileBlock, MediaRef, TextBlock
+from belino.domain.message import UNKNOWN_NAME, Quote
+from belino.domain.outcome import MediaOutcome
 from belino.domain.safe_text import clean_name, disarm
-from belino.domain.search import SearchPage
-from belino.domain.stored import StoredMessage
+from belino.domain.stored import RefRecord, StoredMessage
 from belino.domain.turn import ToolSpec
 from belino.media.placeholder import placeholder
-from belino.tools.arguments import LIST_ITEMS, Arguments
-from belino.tools.media import FORMATS, read_cursor, wish_of
-from belino.tools.renditions import Ask, fetch_one
-from belino.tools.tool_context import ToolContext
-
-RESULTS_DEFAULT, RESULTS_MOST = 8, 50
-INTENT_CHARS = 2_000
-
-CHANNEL_CONTEXT = ToolSpec(
-    name="channel_context",
-    description=(
-        "Search everything that was said in this channel, and the documents that were read. intent: what you want to "
-        "know, in the words people here would have used; names, dates, ids and “quoted phrases” count. Each result "
-        "shows the words that matter, and why it was chosen; channel_messages gives them in full."
-    ),
-    schema={
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {
-            "intent": {"type": "string", "minLength": 1, "maxLength": INTENT_CHARS},
-            "since": {"type": "string", "description": "Only from then on: ISO 8601, or how long ago: 2h, 3d."},
-            "authors": {
-                "type": "array",
-                "items": {"type": "string"},
-                "minItems": 1,
-                "maxItems": LIST_ITEMS,
-                "description": "Names of people whose words count more.",
-            },
-            "max_results": {"type": "integer", "minimum": 1, "maximum": RESULTS_MOST, "default": RESULTS_DEFAULT},
-            "cursor": {"type": "string", "description": "From the end of the results before, with the same intent."},
-            "format": {"type": "string", "enum": list(FORMATS), "default": "compact"},
-        },
-        "required": ["intent"],
-    },
-)
+from belino.tools.arguments import Arguments
+from belino.tools.media import FORMATS, item_json, read_cursor, wish_of
+from belino.tools.renditions import Ask, fetch_record
+from belino.tools.tool_context import NO_MEDIA, ToolContext, known_ref
 
 MESSAGE_CHARS = 40_000
 REPLIES_DEFAULT, REPLIES_MOST = 50, 200
@@ -65,8 +41,8 @@ CHANNEL_MESSAGES = ToolSpec(
     name="channel_messages",
     description=(
         "Read this channel in full: a thread by the id of its first message (thread_id: that message and the newest "
-        "max_replies replies), messages by their ids (message_ids), or a media item by its ref (media_artifact_id, as "
-        "fetch_media gives it). Ids that are not of this channel are listed as not found."
+        "max_replies replies), messages by their ids (message_ids), a media item by its ref (media_artifact_id, as "
+        "fetch_media gives it), or several of these at once. Ids that are not of this channel are listed as not found."
     ),
     schema={
         "type": "object",
@@ -76,72 +52,94 @@ CHANNEL_MESSAGES = ToolSpec(
             "message_ids": {
                 "type": "array",
                 "items": {"type": "string"},
-                "minItems": 1,
-                "maxItems": LIST_ITEMS,
             },
             "media_artifact_id": {"type": "string"},
-            "max_replies": {"type": "integer", "minimum": 1, "maximum": REPLIES_MOST, "default": REPLIES_DEFAULT},
-            "cursor": {"type": "string", "description": "With thread_id: the replies before those told last."},
-            "format": {"type": "string", "enum": list(FORMATS), "default": "compact"},
+            "max_replies": {"type": "integer"},
+            "cursor": {"type": "string", "description": "Replies before those of a page; alone: of the channel."},
+            "again": {"type": "boolean"},
+            "format": {"type": "string", "enum": list(FORMATS)},
         },
     },
 )
 
 
-async def channel_context(context: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
-    """The messages that match an intent best, without the one being answered."""
-    arguments = Arguments(given, ("intent", "since", "authors", "max_results", "cursor", "format"))
-    now = context.clock.now()
-    intent = arguments.words("intent", most=INTENT_CHARS)
-    since, authors = arguments.since("since", now), arguments.texts("authors") or ()
-    limit = arguments.number("max_results", default=RESULTS_DEFAULT, most=RESULTS_MOST)
-    cursor = arguments.text("cursor")
-    style = arguments.choice("format", FORMATS, "compact")
-    note = await context.history.channel(context.channel) if context.history else ""
-    ask = partial(search, context.archive, context.channel, intent, now=now, since=since, authors=authors)
-    found = await _others(ask, context.answers, limit, cursor)
-    if style == "json":
-        return (TextBlock(text=json_text(results_json(found) | ({"note": note} if note else {}))),)
-    text = results_lines(found, intent, now=now)
-    return (TextBlock(text=f"Note: {note}\n{text}" if note else text),)
-
-
-async def _others(
-    ask: Callable[..., Awaitable[SearchPage]], answers: Collection[str], limit: int, cursor: str | None
-) -> SearchPage:
-    """A page without the question itself, which contains the words of the intent and no answer."""
-    found = await ask(limit=limit, cursor=cursor)
-    others = [result for result in found.results if result.message_id not in answers]
-    missing, more = len(found.results) - len(others), found.next_cursor
-    while missing and more is not None:
-        rest = await ask(limit=missing, cursor=more)
-        new = [result for result in rest.results if result.message_id not in answers]
-        others, missing, more = [*others, *new], missing - len(new), rest.next_cursor
-    return replace(found, results=tuple(others), next_cursor=more)
-
-
 async def channel_messages(context: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
-    """A thread, messages by id, or a media item as `fetch_media` returns it."""
-    known = ("thread_id", "message_ids", "media_artifact_id", "max_replies", "cursor", "format")
+    """A thread, messages by id and a media item as `fetch_media` returns it: whatever was asked for, in one answer."""
+    known = ("thread_id", "message_ids", "media_artifact_id", "max_replies", "cursor", "again", "format")
     arguments = Arguments(given, known)
     thread, ids = arguments.text("thread_id"), arguments.texts("message_ids")
-    artifact = arguments.text("media_artifact_id")
+    artifact, again = arguments.text("media_artifact_id"), arguments.flag("again")
     style = arguments.choice("format", FORMATS, "compact")
     limit = arguments.number("max_replies", default=REPLIES_DEFAULT, most=REPLIES_MOST)
     before = read_cursor(arguments.text("cursor"))
-    if sum(value is not None for value in (thread, ids, artifact)) != 1:
-        raise ToolError("give one of thread_id, message_ids or media_artifact_id")
+    if thread is None and ids is None and artifact is None and before is None:
+        raise ToolError("give thread_id, message_ids or media_artifact_id, or several of them")
+    page, note = (None, "") if thread is None else await _thread(context, thread, before=before, limit=limit)
+    earlier = None
+    if thread is None and before is not None:
+        earlier = await _earlier(context, before=before, limit=limit)
+    named = {} if ids is None else await named_messages(context.library, context.channel, ids)
+    media = None
     if artifact is not None:
-        return await fetch_one(context, artifact, Ask(wish=wish_of(context)))
-    if thread is not None:
-        return (TextBlock(text=await _thread(context, thread, before=before, limit=limit, style=style)),)
-    assert ids is not None
-    found = await context.library.messages(context.channel, ids)
-    by_id = {message.id: message for message in found}
-    messages = [by_id[name] for name in ids if name in by_id]
-    missing = [name for name in ids if name not in by_id]
-    text = _as_json(messages, missing) if style == "json" else await _as_lines(context, messages, missing)
-    return (TextBlock(text=text),)
+        alone = thread is None and ids is None
+        media = await _media(context, artifact, again=again, alone=alone)
+        if media is None and alone and style != "json":
+            raise ToolError(NO_MEDIA)
+    found = _Found(
+        page=page,
+        earlier=earlier,
+        messages=None if ids is None else [message for message in named.values() if message is not None],
+        media=media,
+        missing=(
+            *((thread,) if thread is not None and page is None else ()),
+            *(name for name, message in named.items() if message is None),
+            *((artifact,) if artifact is not None and media is None else ()),
+        ),
+        note=note,
+    )
+    text = await _as_json(context, found) if style == "json" else await _as_lines(context, found)
+    return TextBlock(text=text), *(media.shown if media is not None else ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ShownMedia:
+    """A media item as `fetch_media` gives it: our words, then its picture or file."""
+
+    ref: str
+    record: RefRecord | None
+    """None if its sender deleted it."""
+    words: str
+    shown: tuple[Block, ...] = ()
+    failed: bool = False
+    """Whether the words say why it cannot be shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What was found of everything that was asked for."""
+
+    page: "MessagePage | None"
+    earlier: "ChannelPage | None"
+    messages: Sequence[StoredMessage] | None
+    media: _ShownMedia | None
+    missing: Sequence[str]
+    note: str
+
+
+async def _media(context: ToolContext, ref_id: str, *, again: bool, alone: bool) -> _ShownMedia | None:
+    """The item; None if it is unknown. Why it cannot be shown is told beside the rest, or raised if there is none."""
+    record = None
+    try:
+        record = await known_ref(context, ref_id)
+        if record is None:
+            return None
+        words, *shown = await fetch_record(context, record, Ask(wish=wish_of(context), again=again))
+    except ToolError as error:
+        if alone:
+            raise
+        return _ShownMedia(ref=ref_id, record=record, words=str(error), failed=True)
+    assert isinstance(words, TextBlock)
+    return _ShownMedia(ref=ref_id, record=record, words=words.text, shown=tuple(shown))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +149,8 @@ class MessagePage:
     thread_id: str
     root: StoredMessage | None
     replies: tuple[StoredMessage, ...]
-    total: int
+    total: int | None
+    """None if the platform could not be asked, and did not report it."""
     omitted: tuple[datetime, datetime] | None
     """When the first and the last of the older replies were sent."""
 
@@ -159,44 +158,63 @@ class MessagePage:
     def cursor(self) -> str | None:
         return str(self.replies[0].seq) if self.omitted else None
 
+    @property
+    def messages(self) -> tuple[StoredMessage, ...]:
+        return (self.root, *self.replies) if self.root else self.replies
 
-async def _thread(context: ToolContext, name: str, *, before: int | None, limit: int, style: str) -> str:
-    named = next(iter(await context.library.messages(context.channel, [name])), None)
-    root = named.root if named is not None and named.root is not None else name
+
+async def _thread(context: ToolContext, name: str, *, before: int | None, limit: int) -> tuple[MessagePage | None, str]:
+    """A page of the thread, and a note if the platform could not be asked for it."""
+    named = (await named_messages(context.library, context.channel, [name]))[name]
+    root = name if named is None else named.root or named.id
     note = await context.history.thread(context.channel, root) if context.history else ""
-    page = await _page(context, root, before=before, limit=limit)
-    if style == "json":
-        found = {"not_found": [name]} if page is None else {"thread": _page_json(page), "not_found": []}
-        return json_text(found | ({"note": note} if note else {}))
-    lines = [f"Note: {note}"] if note else []
-    lines.append(await _as_lines(context, (), [name]) if page is None else await _page_lines(context, page))
-    return "\n".join(lines)
+    return await _page(context, root, before=before, limit=limit, is_whole=not note), note
 
 
-async def _page(context: ToolContext, root: str, *, before: int | None, limit: int) -> MessagePage | None:
+async def _page(
+    context: ToolContext, root: str, *, before: int | None, limit: int, is_whole: bool
+) -> MessagePage | None:
     found = await context.library.thread(context.channel, root, before=before, limit=limit + 1)
     if found is None:
         return None
-    first, used = len(found.replies), 0
-    while first and len(found.replies) - first < limit:
-        used += min(len(words_of(found.replies[first - 1])), MESSAGE_CHARS)
-        if used > REPLIES_CHARS and first < len(found.replies):
-            break
-        first -= 1
+    first = _first_shown(found.replies, limit)
     omitted = (found.first or found.replies[0].sent, found.replies[first - 1].sent) if first else None
     return MessagePage(
-        thread_id=root, root=found.root, replies=found.replies[first:], total=found.total, omitted=omitted
+        thread_id=root,
+        root=found.root,
+        replies=found.replies[first:],
+        total=found.total if is_whole or found.is_reported else None,
+        omitted=omitted,
     )
 
 
-async def _page_lines(context: ToolContext, page: MessagePage) -> str:
-    told = f"Thread {line([clean_name(page.thread_id)])}: {len(page.replies)} of {page.total} replies"
-    if page.root is None:
-        told += "; its first message is not here"
-    if page.omitted:
-        told += f"; older ones from {short_time(page.omitted[0], context.clock.now())} on: cursor={page.cursor}"
-    messages = (page.root, *page.replies) if page.root else page.replies
-    return f"{told}\n{await _as_lines(context, messages, ())}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelPage:
+    """Messages of the channel itself, and how many are older."""
+
+    messages: tuple[StoredMessage, ...]
+    older: int
+
+    @property
+    def cursor(self) -> str | None:
+        return str(self.messages[0].seq) if self.older and self.messages else None
+
+
+async def _earlier(context: ToolContext, *, before: int, limit: int) -> ChannelPage:
+    found, older = await context.library.said_before(context.channel, before=before, limit=limit)
+    first = _first_shown(found, limit)
+    return ChannelPage(messages=found[first:], older=older + first)
+
+
+def _first_shown(messages: Sequence[StoredMessage], limit: int) -> int:
+    """Where a page begins: it holds the newest of these, at least one, up to a number and a length."""
+    first, used = len(messages), 0
+    while first and len(messages) - first < limit:
+        used += min(len(words_of(messages[first - 1])), MESSAGE_CHARS)
+        if used > REPLIES_CHARS and first < len(messages):
+            break
+        first -= 1
+    return first
 
 
 def _page_json(page: MessagePage) -> dict[str, object]:
@@ -215,55 +233,107 @@ def _page_json(page: MessagePage) -> dict[str, object]:
     }
 
 
-async def _as_lines(context: ToolContext, messages: Sequence[StoredMessage], missing: Sequence[str]) -> str:
+async def _as_lines(context: ToolContext, found: _Found) -> str:
     today = context.clock.now()
-    lines = []
-    if messages:
-        lines.append(header(today))
-        lines += [await _line(context, message, today) for message in messages]
-    if missing:
-        lines.append(f"Not found in this channel: {line([', '.join(clean_name(name) for name in missing)])}")
+    lines = [f"Note: {found.note}"] if found.note else []
+    if found.page is not None:
+        lines += [_thread_line(found.page, today), *await _lines(context, found.page.messages, today)]
+    if found.earlier is not None:
+        lines += [_channel_line(found.earlier), *await _lines(context, found.earlier.messages, today)]
+    if found.messages:
+        lines += await _lines(context, found.messages, today)
+    if found.media is not None:
+        lines.append(found.media.words)
+    if found.missing:
+        lines.append(f"Not found in this channel: {line([', '.join(clean_name(name) for name in found.missing)])}")
     return "\n".join(lines)
 
 
-async def _line(context: ToolContext, message: StoredMessage, today: datetime) -> str:
-    """A message with all its content; quotes are not shortened as they are in a prompt."""
-    marks = labels(message.author, message.standing is not Standing.MAY_COMMAND) + spoken_marks(message.spoken)
+def _thread_line(page: MessagePage, today: datetime) -> str:
+    name = shown_id(page.root.short_id or page.root.id if page.root else page.thread_id)
+    told = f"Thread {name}: {len(page.replies)} "
+    told += "replies; how many there are is not known" if page.total is None else f"of {page.total} replies"
+    if page.root is None:
+        told += "; its first message is not here"
+    if page.omitted:
+        told += f"; older ones from {short_time(page.omitted[0], today)} on: cursor={page.cursor}"
+    return told
+
+
+def _channel_line(page: ChannelPage) -> str:
+    told = f"{len(page.messages)} messages of the channel itself"
+    return f"{told}; {page.older} older: cursor={page.cursor}" if page.cursor else told
+
+
+async def _lines(context: ToolContext, messages: Sequence[StoredMessage], today: datetime) -> list[str]:
+    times = TimeColumn(today)
+    return [
+        *([header(today)] if messages else []),
+        *[await _line(context, message, times.write(message.sent)) for message in messages],
+    ]
+
+
+async def _line(context: ToolContext, message: StoredMessage, time: str) -> str:
+    """A message as in a thread's context; what it carries is not shortened, and comes with its media."""
+    marks = labels(message.author, message.is_observed) + spoken_marks(message.spoken)
     marks += carried_marks(message.quote, message.forward)
     is_cut = len(words_of(message)) > MESSAGE_CHARS
     facts = ((is_cut, "cut"), (message.edited, "edited"), (message.deleted, "deleted"))
     marks += [mark for is_so, mark in facts if is_so]
-    author = clean_name(message.author.name) or "somebody"
-    fields = [disarm(message.id), short_time(message.sent, today), author, await _told(context, message)]
-    return line([*fields, f"({', '.join(marks)})"] if marks else fields)
+    author = clean_name(message.author.name) or UNKNOWN_NAME
+    told = await _told(context, message.media, context_message(message, MESSAGE_CHARS).text)
+    carried = " / ".join([words async for words in _carried(context, message)])
+    fields = [message.short_id or disarm(message.id), time, author, told]
+    fields += [f"({', '.join(marks)})"] if marks or carried else []
+    return line([*fields, carried] if carried else fields)
 
 
-async def _told(context: ToolContext, message: StoredMessage) -> str:
-    """Its quote or forward, its media, and its text."""
-    parts: list[str] = []
+async def _carried(context: ToolContext, message: StoredMessage) -> AsyncIterator[str]:
+    """What it replies to and what it forwards."""
     for label, carried in (("in reply to", message.quote), ("forwarded from", message.forward)):
         if carried is not None:
             author = clean_name(carried.author.name) if carried.author else ""
-            words = cut(disarm(carried_words(carried)), MESSAGE_CHARS)
-            parts.append(f"({label} {author or 'somebody'}: {words})")
-            parts += [await _placeholder(context, ref) for ref in carried.media]
-    parts += [await _placeholder(context, ref) for ref in message.media]
-    captions = {ref.caption for ref in message.media}
-    words = context_message(message, MESSAGE_CHARS).text
-    if message.spoken is not None and written_in(message) in captions:
-        words = cut(message.spoken.text, MESSAGE_CHARS)
-    if words and words not in captions:
-        parts.append(disarm(words))
-    return "\n".join(parts)
+            words = cut(carried_words(carried), MESSAGE_CHARS)
+            yield f"{label} {author or UNKNOWN_NAME}: {await _told(context, carried.media, words)}"
 
 
-async def _placeholder(context: ToolContext, ref: MediaRef) -> str:
-    record = await context.library.ref(context.channel, ref.id)
-    return placeholder(ref, record.outcome if record else MediaOutcome.NOT_FOUND)
+async def _told(context: ToolContext, media: Sequence[MediaRef], words: str) -> str:
+    """Media as placeholders, then the words; a caption is told once."""
+    placeholders = []
+    for ref in media:
+        record = await context.library.ref(context.channel, ref.id)
+        outcome = record.outcome if record else MediaOutcome.NOT_FOUND
+        is_told = ref.caption is not None and ref.caption in words
+        placeholders.append(placeholder(replace(ref, caption=None) if is_told else ref, outcome))
+    return " ".join(filter(None, [*placeholders, disarm(words)]))
 
 
-def _as_json(messages: Sequence[StoredMessage], missing: Sequence[str]) -> str:
-    return json_text({"messages": [_message_json(message) for message in messages], "not_found": list(missing)})
+async def _as_json(context: ToolContext, found: _Found) -> str:
+    told: dict[str, object] = {}
+    if found.page is not None:
+        told["thread"] = _page_json(found.page)
+    if found.earlier is not None:
+        told["channel"] = {
+            "messages": [_message_json(message) for message in found.earlier.messages],
+            "older": found.earlier.older,
+            "next_cursor": found.earlier.cursor,
+        }
+    if found.messages is not None:
+        told["messages"] = [_message_json(message) for message in found.messages]
+    if found.media is not None:
+        told["media"] = await _media_item_json(context, found.media)
+    told["not_found"] = list(found.missing)
+    return json_text(told | ({"note": found.note} if found.note else {}))
+
+
+async def _media_item_json(context: ToolContext, media: _ShownMedia) -> dict[str, object]:
+    told: dict[str, object] = (
+        {"artifact_id": media.ref} if media.record is None else await item_json(context, media.record)
+    )
+    if media.failed:
+        return told | {"error": media.words}
+    paths = [str(block.path) for block in media.shown if isinstance(block, FileBlock)]
+    return told | {"note": media.words, "path": paths[0] if paths else None}
 
 
 def _message_json(message: StoredMessage) -> dict[str, object]:

@@ -50,7 +50,7 @@ def reading_prices(context: ToolContext, facts: Facts) -> Mapping[str, Price]:
 
 def all_prices(context: ToolContext, facts: Facts) -> Mapping[str, Price]:
     """The price of every form of a file: what belino makes itself, and what providers read."""
-    made = prices(facts, side=context.image_block_side, sees_images=context.sees_images)
+    made = prices(facts, side=context.image_block_side, sees_images=context.sees_images, accepts=context.accepts)
     read = dict(reading_prices(context, facts))
     if clean_mime(facts.mime) != PDF or not facts.scans or not recognises(context, facts):
         read = {form: cost for form, cost in read.items() if form not in made}
@@ -80,8 +80,7 @@ async def as_reading(
 ) -> Rendered:
     """The text that a provider reads in a file, as far as there is room. ToolError with the reason if there is none."""
     room = max(1, (wish.max_tokens or TEXT_TOKENS) - _WORDS)
-    read = await _read(context, record, item.blob, form, wish, room)
-    await _note_attempts(context, record, read.attempts)
+    read = await read_form(context, record, item.blob, form, wish, max_chars=room * CHARS_A_TOKEN)
     blank = _blank_pages(read) if item.blob.mime == PDF else []
     if not read.text.strip() and not (blank and context.sees_images):
         raise ToolError(f"{record.ref.id}: {_why_empty(read)}")
@@ -116,9 +115,16 @@ class _Told:
     """How to read on, for an agent."""
 
 
-async def _read(
-    context: ToolContext, record: RefRecord, blob: Blob, form: ReadingForm, wish: RenderOptions, room: int
+async def read_form(
+    context: ToolContext,
+    record: RefRecord,
+    blob: Blob,
+    form: ReadingForm,
+    wish: RenderOptions,
+    *,
+    max_chars: int | None = None,
 ) -> ItemReading:
+    """What a provider reads in a file, stored or now; ToolError with the reason if it cannot be read."""
     if context.understanding is None:
         raise ToolError("no provider that reads media is set up here; as=file gives the path of a copy")
     try:
@@ -127,7 +133,7 @@ async def _read(
             place = parse_cursor(wish.cursor)
             pages = (place.part, place.last)
         sender = await context.library.sender_of(context.channel, record.ref.id)
-        return await context.understanding.read_item(
+        read = await context.understanding.read_item(
             record,
             blob,
             form,
@@ -136,12 +142,14 @@ async def _read(
             conversation=context.conversation,
             language=sender.reported,
             recent_texts=sender.recent_texts,
-            max_chars=room * CHARS_A_TOKEN,
+            max_chars=max_chars,
         )
     except NoRange as error:
         raise ToolError(f"{record.ref.id}: {error}") from error
     except (MediaError, ProviderError) as error:
         raise ToolError(f"{record.ref.id} cannot be read as {form}: {reason_of(error)}") from error
+    await _note_attempts(context, record, read.attempts)
+    return read
 
 
 async def _note_attempts(context: ToolContext, record: RefRecord, attempts: Sequence[Attempt]) -> None:
@@ -163,7 +171,7 @@ def _spoken(read: ItemReading, room: int) -> _Told:
     lines, cost = list[str](), 0
     parts = [part for part in read.document.parts if part.text.strip()]
     for position, part in enumerate(parts):
-        line = _line(part)
+        line = spoken_line(part)
         cost += estimate_tokens(line) + 1
         if cost > room and lines:
             return _told_until(read, lines, parts[position].number - 1)
@@ -186,7 +194,8 @@ def _end(seconds: float | None) -> str:
     return "the end" if seconds is None else clock_time(seconds)
 
 
-def _line(part: Part) -> str:
+def spoken_line(part: Part) -> str:
+    """What is said from a second on, with its time and speaker."""
     speaker = f"{clean_name(part.title)}: " if part.title else ""
     return f"{clock_time(part.number - 1)} {speaker}{one_line(part.text)}"
 

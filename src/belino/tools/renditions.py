@@ -20,6 +20,7 @@ from belino.media.image.header import BLOCK_MIMES, DRAWN_MIMES, HEADER_BYTES, ca
 from belino.media.paging import parse_cursor
 from belino.media.price import (
     PDF,
+    TEXT_TOKENS,
     THUMB_BYTES,
     THUMB_SIDE,
     Facts,
@@ -47,16 +48,21 @@ from belino.media.renditions import (
 )
 from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
 from belino.media.subtitles import TYPES as SUBTITLED
+from belino.tools import native
+from belino.tools.find import find_in
 from belino.tools.readings import all_prices, as_reading, offered_forms, reading_prices, recognises
-from belino.tools.tool_context import ALBUM_MOST, ToolContext, album_of, find_ref, held, placed, title
+from belino.tools.tool_context import ALBUM_MOST, ToolContext, album_of, held, placed, title
 
 if TYPE_CHECKING:
     from belino.media.image.images import Fitted
 
-FORMS = ("auto", "image", "thumb", "text", "transcript", "description", "frames", "sheet", "file")
+FORMS = ("auto", "image", "thumb", "text", "transcript", "description", "frames", "sheet", *native.FORMS, "file")
 UNKNOWN = "application/octet-stream"
 
+_FINDABLE = frozenset({"auto", *ReadingForm})
 _SEEN = frozenset({"image", "thumb", "frames", "sheet"})
+_WHOLE = frozenset({"auto", "image", *native.FORMS})
+"""Forms that show an item itself, once."""
 _PICTURE_WORDS = 120
 
 
@@ -66,6 +72,8 @@ class Ask:
 
     form: str = "auto"
     wish: RenderOptions
+    find: str | None = None
+    """Words whose passages are wanted instead of the whole."""
     again: bool = False
 
 
@@ -107,12 +115,18 @@ class Shown:
     tokens: int
 
 
-async def fetch_one(context: ToolContext, ref_id: str, ask: Ask) -> tuple[Block, ...]:
-    """Fetch one item; every tool uses this. A ref of another channel is answered exactly like an unknown one."""
-    record = await find_ref(context, ref_id)
+async def fetch_record(context: ToolContext, record: RefRecord, ask: Ask) -> tuple[Block, ...]:
+    """Fetch one item of the channel; every tool uses this. Our words come first."""
+    if ask.find is not None and ask.form not in _FINDABLE:
+        raise ToolError(f"find looks for words in text, and as={ask.form} is none; leave one of them out")
     if ask.form in _SEEN and not context.sees_images and not _is_told(context, ask.form):
         raise ToolError("you cannot look at pictures here; as=file gives the path of a copy")
-    if ask.form in ("auto", "image") and not ask.again and (note := _shown_before(context, record, ref_id)):
+    if (
+        ask.form in _WHOLE
+        and ask.find is None
+        and not ask.again
+        and (note := _shown_before(context, record, record.ref.id))
+    ):
         return (note,)
     blob = await held(context, record)
     with context.fetcher.pin(blob.sha256):
@@ -133,8 +147,12 @@ async def _formed(context: ToolContext, record: RefRecord, blob: Blob, looked: L
     if not blob.size and ask.form not in ("auto", "file"):
         raise CannotRender(EMPTY)
     item = Item(blob=blob, title=title(record), name=record.ref.file_name or "")
+    if ask.find is not None:
+        return await _blocks(context, record, blob, await find_in(context, record, item, ask.form, ask.wish, ask.find))
     if (reading := await _reading_meant(context, record, item, ask)) is not None:
         return await _blocks(context, record, blob, await as_reading(context, record, item, reading, ask.wish))
+    if own := await _native_meant(context, record, item, ask):
+        return await _as_native(context, record, item, looked, replace(ask, form=own), named=ask.form == own)
     form = _meant(ask, looked)
     makers: Mapping[str, Callable[[], Awaitable[Rendered]]] = {
         "text": partial(as_text, context.renderer, item, ask.wish, partial(_fenced, context)),
@@ -153,6 +171,40 @@ async def _formed(context: ToolContext, record: RefRecord, blob: Blob, looked: L
     return await _as_picture(context, record, item, looked, ask.wish, thumb=form == "thumb")
 
 
+async def _native_meant(context: ToolContext, record: RefRecord, item: Item, ask: Ask) -> str:
+    """The native form that is meant; empty if none is."""
+    if ask.form in native.FORMS:
+        return ask.form
+    is_open = ask.form == "auto" and not ask.wish.pages and not ask.wish.cursor
+    return await native.native_form(context, record, item, ask.wish) if is_open else ""
+
+
+async def _as_native(
+    context: ToolContext, record: RefRecord, item: Item, looked: Looked, ask: Ask, *, named: bool
+) -> tuple[Block, ...]:
+    """A document or sound as it is; if the model would not take it, the reason, and its text if the form was named."""
+    if not ask.again and not ask.wish.times and (note := _shown_before(context, record, item.blob.sha256)):
+        return (note,)
+    limit = ask.wish.max_tokens if named else ask.wish.max_tokens or TEXT_TOKENS
+    try:
+        return await native.as_native(context, record, item, replace(ask.wish, max_tokens=limit), ask.form)
+    except native.TooDear as error:
+        if named:
+            raise ToolError(f"{record.ref.id}: {error}, which is over max_tokens") from error
+        return await _as_file(context, record, item, looked, prices_too=True)
+    except MediaError as error:
+        why = reason_of(error)
+    if not named:
+        return await _as_file(context, record, item, looked, why=f" Not given as it is: {why}.", prices_too=True)
+    instead = "transcript" if ask.form == native.AUDIO else "text"
+    try:
+        told = await _formed(context, record, item.blob, looked, replace(ask, form=instead))
+    except (MediaError, NoRange, ToolError) as error:
+        raise ToolError(f"{record.ref.id}: {why}; {reason_of(error)}") from error
+    first = told[0].text if isinstance(told[0], TextBlock) else ""
+    return TextBlock(text=f"Given as {instead}, because {why}. {first}"), *told[1:]
+
+
 def _is_told(context: ToolContext, form: str) -> bool:
     """Whether what a form shows is described in words, for an agent that sees no pictures."""
     return form == "frames" and ReadingForm.DESCRIPTION in offered_forms(context)
@@ -164,6 +216,8 @@ async def _reading_meant(context: ToolContext, record: RefRecord, item: Item, as
         return ReadingForm(ask.form)
     if ask.form == "frames" and not context.sees_images:
         return ReadingForm.DESCRIPTION
+    if ask.form == "text" and is_sound(item.blob.mime) and ReadingForm.TRANSCRIPT in offered_forms(context):
+        return ReadingForm.TRANSCRIPT
     if ask.form != "text" or context.understanding is None or (has_text(item.blob.mime) and item.blob.mime != PDF):
         return None
     if item.blob.mime == PDF and not await _is_scan(context, item, ask.wish):
@@ -263,7 +317,13 @@ async def _blocks(context: ToolContext, record: RefRecord, blob: Blob, rendered:
     await context.note(record, rendered.what, rendered.tokens)
     pictures = [
         # A page, a frame or a thumbnail does not count as showing the item itself.
-        ImageBlock(mime=picture.mime, data=picture.data, ref=record.ref.id, sha256=blob.sha256)
+        ImageBlock(
+            mime=picture.mime,
+            data=picture.data,
+            ref=record.ref.id,
+            sha256=blob.sha256,
+            tokens=estimate_image_tokens(picture.width, picture.height),
+        )
         for picture in rendered.pictures
     ]
     return TextBlock(text=words), *pictures
@@ -297,7 +357,7 @@ async def _as_picture(
         seen = await _shown(context.fetcher, context.renderer, blob, looked, max_bytes=max_bytes, max_side=max_side)
     except MediaError as error:
         return await _as_file(context, record, item, looked, why=f" It cannot be shown: {reason_of(error)}.")
-    picture = ImageBlock(mime=seen.mime, data=seen.data, ref=record.ref.id, sha256=blob.sha256)
+    picture = ImageBlock(mime=seen.mime, data=seen.data, ref=record.ref.id, sha256=blob.sha256, tokens=seen.tokens)
     told = await context.renderer.note(blob.sha256)
     about = f"{item.title}: {looked.told(blob)}{f' {told}' if told else ''}{await _likeness(context, record, blob)}"
     await context.note(record, "a thumb" if thumb else "a picture", seen.tokens)

@@ -49,7 +49,7 @@ NO_FILE = "there is no such file in this conversation's folders; save it there f
 
 _PROPERTIES: Mapping[str, object] = {
     "path": {"type": "string", "description": "A file in your folder, as fetch_media or you wrote it."},
-    "ref": {"type": "string", "description": "As in a placeholder or list_media, like tg_k3v9d0q2m7xa."},
+    "ref": {"type": "string"},
     "url": {"type": "string", "description": "A public http(s) address."},
     "caption": {"type": "string"},
     "as": {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from belino import __version__
 from belino.domain.errors import ToolError
-from belino.domain.media import Block, FileBlock, ImageBlock, TextBlock
+from belino.domain.media import AudioBlock, Block, DocumentBlock, FileBlock, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.turn import Toolbox
 from belino.tools.toolbox import FAILED
@@ -102,13 +102,20 @@ async def _call(toolbox: Toolbox, name: str, arguments: Mapping[str, object]) ->
 
 def _content(block: Block) -> "ContentBlock":
     import pybase64
-    from mcp_types import ImageContent, TextContent
+    from mcp_types import AudioContent, BlobResourceContents, EmbeddedResource, ImageContent, TextContent
 
     match block:
         case TextBlock():
             return TextContent(text=block.text)
         case ImageBlock():
             return ImageContent(data=pybase64.b64encode(block.data).decode(), mime_type=block.mime)
+        case AudioBlock():
+            return AudioContent(data=pybase64.b64encode(block.data).decode(), mime_type=block.mime)
+        case DocumentBlock():
+            held = BlobResourceContents(
+                uri=f"belino:{block.ref}", blob=pybase64.b64encode(block.data).decode(), mime_type=block.mime
+            )
+            return EmbeddedResource(resource=held)
         case FileBlock():
             return TextContent(text=f"File: {block.path} ({block.mime})")
 

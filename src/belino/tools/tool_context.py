@@ -18,7 +18,7 @@ from belino.domain.errors import (
     StoreError,
     ToolError,
 )
-from belino.domain.media import Blob, FileBlock, ImageBlock, MediaKind
+from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia, Blob, FileBlock, MediaBlock, MediaKind
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Clock
@@ -35,6 +35,7 @@ from belino.storage.store import Store
 if TYPE_CHECKING:
     from belino.understanding.read import Understanding
 
+NO_MEDIA = "there is no such media in this channel; list_media shows what there is"
 REF_ID = re.compile(r"[a-z0-9]{1,8}_[a-z0-9]{12}")
 
 Notes = Callable[[Step], Awaitable[None]]
@@ -61,6 +62,8 @@ class ToolContext:
     understanding: "Understanding | None" = None
     """Reads media as text; None where nothing can."""
     sees_images: bool
+    accepts: AcceptedMedia = TEXT_AND_PICTURES
+    """The blocks that the agent accepts in a tool's result besides text and pictures."""
     image_block_bytes: int
     image_block_side: int = BLOCK_SIDE
     fence: str
@@ -68,7 +71,7 @@ class ToolContext:
     notes: Notes | None = None
     manifest: Sequence[ManifestEntry] = ()
     """The media in the agent's context; may change while the turn runs."""
-    shown: Callable[[ImageBlock], None] | None = None
+    shown: Callable[[MediaBlock], None] | None = None
     shown_now: set[str] = field(default_factory=set)
     """Refs and hashes of the pictures given in this turn."""
     answers: Collection[str] = ()
@@ -92,13 +95,21 @@ class ToolContext:
             await self.notes(step)
 
 
+async def known_ref(context: ToolContext, ref_id: str) -> RefRecord | None:
+    """A ref of this channel; None if it is unknown here, of another channel or not. ToolError if it was deleted."""
+    if not REF_ID.fullmatch(ref_id):
+        return None
+    record = await context.library.ref(context.channel, ref_id)
+    if record is None and await context.library.gone_since(context.channel, ref_id) is not None:
+        raise ToolError(f"{ref_id} was deleted by its sender; do not use what you saw of it")
+    return record
+
+
 async def find_ref(context: ToolContext, ref_id: str) -> RefRecord:
-    """A ref of this channel; one of another channel is reported as unknown."""
-    record = await context.library.ref(context.channel, ref_id) if REF_ID.fullmatch(ref_id) else None
+    """The same; an unknown one is refused."""
+    record = await known_ref(context, ref_id)
     if record is None:
-        if REF_ID.fullmatch(ref_id) and await context.library.gone_since(context.channel, ref_id) is not None:
-            raise ToolError(f"{ref_id} was deleted by its sender; do not use what you saw of it")
-        raise ToolError("there is no such media in this channel; list_media shows what there is")
+        raise ToolError(NO_MEDIA)
     return record
 
 

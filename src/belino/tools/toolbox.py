@@ -12,9 +12,10 @@ from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Clock
 from belino.domain.safe_text import one_line
 from belino.domain.turn import Toolbox, ToolSpec
-from belino.tools.channel import CHANNEL_CONTEXT, CHANNEL_MESSAGES, channel_context, channel_messages
+from belino.tools.channel import CHANNEL_MESSAGES, channel_messages
 from belino.tools.media import FETCH_MEDIA, LIST_MEDIA, fetch_media, fetch_spec, list_media
 from belino.tools.readings import offered_forms
+from belino.tools.search import CHANNEL_CONTEXT, channel_context
 from belino.tools.sending import SEND_MEDIA, Outlet, send_media, send_media_spec
 from belino.tools.tool_context import Notes, ToolContext
 from belino.understanding.speaker import Speaker
@@ -45,7 +46,7 @@ def make_toolbox(
     `speaker` is the one that the outlet has: text is offered to be spoken where there is one.
     """
     tools: dict[str, tuple[ToolSpec, Tool]] = {spec.name: (spec, partial(tool, context)) for spec, tool in _TOOLS}
-    tools[FETCH_MEDIA.name] = (fetch_spec(offered_forms(context)), tools[FETCH_MEDIA.name][1])
+    tools[FETCH_MEDIA.name] = (fetch_spec(offered_forms(context), context.accepts), tools[FETCH_MEDIA.name][1])
     if make_outlet is not None:
         spec = send_media_spec(speaker)
         tools[spec.name] = (spec, lambda given: send_media(context, make_outlet(), given))

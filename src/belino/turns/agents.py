@@ -25,6 +25,11 @@ class Agents:
         """The agent that answers in a conversation."""
         return self._make(self._config.at(conversation))
 
+    @property
+    def default(self) -> Agent:
+        """The agent that answers where no other is configured."""
+        return self._make(self._config)
+
     def author(self, conversation: ConversationKey) -> Author:
         """The author name of its answers."""
         return Author(id="agent", name=self._config.at(conversation).name, is_bot=True, is_agent=True)

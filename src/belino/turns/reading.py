@@ -18,10 +18,10 @@ from belino.delivery.plan import turn_hash
 from belino.delivery.text import texts
 from belino.domain.errors import StoreError, place_of
 from belino.domain.limits import Limits
-from belino.domain.media import MediaRef
+from belino.domain.media import OWN_READER, MediaRef
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Standing, Step
-from belino.domain.ports import Clock
+from belino.domain.ports import Clock, accepted_by
 from belino.domain.reading import AttachmentRecord, Attempt, ReadingDecision, ReadingOutcome
 from belino.domain.reply import Parcel
 from belino.domain.safe_text import fold
@@ -89,14 +89,17 @@ class TurnReader:
         agents: Agents,
         *,
         seconds: float,
+        attaches: bool,
         clock: Clock,
         watch: Watch,
     ) -> None:
+        """`attaches`: whether media of the message is attached as far as the agent takes it."""
         self._store = store
         self._understanding = understanding
         """Called with the first media: providers cost start-up time."""
         self._agents = agents
         self._seconds = seconds
+        self._attaches = attaches
         self._clock = clock
         self._watch = watch
 
@@ -137,13 +140,16 @@ class TurnReader:
         if understanding is None:
             return NOTHING
         sender = await self._store.sender_of(claimed.conversation.whole_channel, places[0][1].ref.id)
+        agent = self._agents.at(claimed.conversation)
+        documents = accepted_by(agent).documents if self._attaches else None
         read = await understanding.read_message(
             MessageMedia(
                 conversation=claimed.conversation,
                 chat_type=claimed.chat_type,
                 media=tuple(record for _, record in places),
                 text="\n".join(message.text for message in living if message.text.strip()),
-                sees_images=self._agents.at(claimed.conversation).sees_images,
+                sees_images=agent.sees_images,
+                attached=documents.mimes if documents else frozenset(),
                 language=sender.reported,
                 recent_texts=sender.recent_texts,
             ),
@@ -169,7 +175,9 @@ class TurnReader:
         for attachment in decision.attachments:
             for attempt in attachment.attempts:
                 yield self._step(*attempt_words(what, attempt), subject=attachment.ref)
-            if attachment.chosen is None and (why := _why_unread(attachment, decision)):
+            if decision.outcome is ReadingOutcome.SUCCESS and not attachment.attempts and not attachment.reason:
+                yield self._step("read", f"{what} by {OWN_READER}", subject=attachment.ref)
+            elif attachment.chosen is None and (why := _why_unread(attachment, decision)):
                 outcome = "skipped" if decision.outcome is ReadingOutcome.SKIPPED else "not read"
                 yield self._step(outcome, f"{what}: {why}", subject=attachment.ref)
 

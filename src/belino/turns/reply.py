@@ -5,13 +5,13 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from weakref import WeakValueDictionary
 
 from belino.aio.keyed_workers import KeyedWorkers
-from belino.delivery.collect import FILES_AT_MOST, collect
+from belino.delivery.collect import FILES_AT_MOST, Collected, collect
 from belino.delivery.decide import Action, Decision
 from belino.delivery.folders import Folders, fates_of, split
 from belino.delivery.outgoing_files import Keeper
@@ -126,20 +126,22 @@ class Replies:
         where, limits = claimed.conversation, self._limits(claimed.conversation)
         handed = await self._spoken(claimed, text, handed, note)
         try:
-            reply, decisions, waiting = await self._decided(where, text, handed, turn=claimed.id)
+            found, decisions = await self._decided(where, text, handed, turn=claimed.id)
         except Exception as error:  # noqa: BLE001 - the text is sent even if a file fails
             log.warning("files of turn %d could not be collected: %s", claimed.id, place_of(error))
             reason = reason_of(error)
-            reply = Reply(conversation=where, text=text)
+            found = Collected(text=text)
             decisions = tuple(Decision(offer=offer, action=Action.REFUSE, reason=reason) for offer in handed)
-            waiting = 0
             await note(self._step("files not collected", reason))
         for decision in decisions:
             outcome = "not sent" if decision.action is Action.REFUSE else f"goes as {decision.send_as}"
             await note(self._step(outcome, decision.reason, decision.offer.name))
-        if waiting:
-            await note(self._step("left in pending", f"{waiting} files: still being written, or too many at once"))
-        reply = replace(reply, reply_to=claimed.reply_to)
+        for path, why in found.only_named[:FILES_AT_MOST]:
+            await note(self._step("only named", f"{why}; send_media or its path in the answer sends it", path))
+        if found.waiting:
+            reason = f"{found.waiting} files: still being written, or too many at once"
+            await note(self._step("left in pending", reason))
+        reply = Reply(conversation=where, text=found.text, reply_to=claimed.reply_to)
         return plan(reply, decisions, limits, turn=claimed.id, trace=claimed.trace, retries=claimed.retries)
 
     async def _spoken(self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note) -> Sequence[Offer]:
@@ -186,10 +188,11 @@ class Replies:
         for _ in range(FLUSHES_AT_MOST):
             token = secrets.randbits(62)
             try:
-                reply, decisions, flushed.waiting = await self._decided(conversation, "", (), turn=-token)
+                found, decisions = await self._decided(conversation, "", (), turn=-token)
+                flushed.waiting = found.waiting
                 if not decisions:
                     break
-                await self._commit(reply, decisions, token)
+                await self._commit(conversation, decisions, token)
             finally:
                 self.done(-token)
             for decision in decisions:
@@ -222,23 +225,24 @@ class Replies:
         token = secrets.randbits(62)
         decisions = await self._preparer.prepare(offers, self._limits(conversation))
         self._await_marks(conversation, offers)
-        await self._commit(Reply(conversation=conversation, text=""), decisions, token)
+        await self._commit(conversation, decisions, token)
 
-    async def _commit(self, reply: Reply, decisions: Sequence[Decision], token: int) -> None:
-        limits = self._limits(reply.conversation)
-        parcels = plan(reply, decisions, limits, turn=NO_TURN, trace=f"unasked-{token:x}")
+    async def _commit(self, where: ConversationKey, decisions: Sequence[Decision], token: int) -> None:
+        reply = Reply(conversation=where, text="")
+        parcels = plan(reply, decisions, self._limits(where), turn=NO_TURN, trace=f"unasked-{token:x}")
         await self._store.put_parcels(parcels)
-        self._put(reply.conversation)
+        self._put(where)
 
     async def _decided(
         self, where: ConversationKey, text: str, handed: Sequence[Offer], *, turn: int
-    ) -> tuple[Reply, tuple[Decision, ...], int]:
+    ) -> tuple[Collected, tuple[Decision, ...]]:
         """All files of a reply, each with its decision; none is collected a second time."""
         self._home.outgoing(where)
         folders = self._folders(where)
         async with self._alone(where):
             busy = await self._settled(where, folders)
-            found = await collect(text, handed, folders, self._keeper(), busy=busy)
+            earlier = partial(self._store.earlier_files, where)
+            found = await collect(text, handed, folders, self._keeper(), earlier=earlier, busy=busy)
             self._await_marks(where, found.offers, turn)
         failpoint("reply.collected")
         prepared = await self._preparer.prepare(found.offers, self._limits(where))
@@ -246,7 +250,7 @@ class Replies:
         decisions = (*prepared, *found.refused)
         async with self._alone(where):
             await folders.refuse(_refused(decisions))
-        return Reply(conversation=where, text=found.text, files=found.offers), decisions, found.waiting
+        return found, decisions
 
     def _await_marks(self, where: ConversationKey, offers: Sequence[Offer], turn: int | None = None) -> None:
         marks = {mark for offer in offers if offer.pending for mark in split(offer.pending)}

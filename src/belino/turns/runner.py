@@ -18,10 +18,10 @@ from belino.delivery.send import ParcelNews
 from belino.delivery.typing import keep_showing
 from belino.domain.errors import AgentError, MemoryLost, StoreError, place_of, reason_of
 from belino.domain.failpoints import failpoint
-from belino.domain.media import ImageBlock
+from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia, MediaBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Counters, Stage, Step, TurnState
-from belino.domain.ports import Adapter, Agent, Clock, Drafts, ShowsTyping
+from belino.domain.ports import Adapter, Agent, Clock, Drafts, ShowsTyping, accepted_by
 from belino.domain.reply import Parcel
 from belino.domain.stored import ClaimedTurn, RefRecord, Session, TurnEnd
 from belino.domain.turn import (
@@ -44,7 +44,7 @@ from belino.storage.store import Store
 from belino.tools.tool_context import ToolContext
 from belino.tools.toolbox import make_toolbox
 from belino.turns.agents import Agents
-from belino.turns.attach import PictureAttacher
+from belino.turns.attach import MediaAttacher
 from belino.turns.drafts import Draft, DraftWriter, TurnEvents
 from belino.turns.prompt import PromptBuilder, Withdrawn
 from belino.turns.reading import ADDRESSED, NOT_ADDRESSED, TurnReader, TurnReadings, is_unheard, names
@@ -128,6 +128,7 @@ class TurnRunner:
             media.understanding,
             agents,
             seconds=environment.config.tools.media.turn_seconds,
+            attaches=environment.config.context.attach_media in ("message", "thread"),
             clock=environment.clock,
             watch=observers.events.reading,
         )
@@ -312,14 +313,14 @@ class TurnRunner:
         try:
             return await self._listen(claimed, progress, session, read)
         except MemoryLost as error:
-            log.warning("the agent of %s begins anew (trace %s)", claimed.conversation, claimed.trace)
+            log.warning("the agent of %s begins again without memory (trace %s)", claimed.conversation, claimed.trace)
             await progress.forget(reason_of(error))
         return await self._listen(claimed, progress, session.forgotten(), read)
 
     async def _listen(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session, read: TurnReadings) -> str:
         if note := await self._history.before_turn(claimed.messages[-1]):
             await progress.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome="history incomplete", reason=note))
-        turn = await self._build(claimed, progress, session, read)
+        turn = await self._build(claimed, progress, session, read, is_whole=not note)
         failpoint("turn.prompt.built")
         parts = self._recorder.run_turn(self._agents.at(claimed.conversation), turn)
         draft = Draft(claimed.conversation, claimed.id, self._events, self._clock)
@@ -353,7 +354,7 @@ class TurnRunner:
             case Accepted():
                 progress.accepted()
             case Compacted():
-                progress.compacted(part)
+                await progress.compacted(part)
             case Usage():
                 progress.spent(part)
             case Refused():
@@ -366,13 +367,19 @@ class TurnRunner:
 
     def _prompt_builder(self, conversation: ConversationKey) -> PromptBuilder:
         agent = self._agents.at(conversation)
-        return PromptBuilder(self._store, agent, self._config.context, clock=self._clock, key=self._key)
+        side = self._config.media.image_block_side
+        return PromptBuilder(
+            self._store, agent, self._config.context, clock=self._clock, key=self._key, picture_side=side
+        )
 
-    async def _build(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session, read: TurnReadings) -> Turn:
+    async def _build(
+        self, claimed: ClaimedTurn, progress: TurnProgress, session: Session, read: TurnReadings, *, is_whole: bool
+    ) -> Turn:
         conversation = claimed.conversation
         builder = self._prompt_builder(conversation)
-        prompt = await builder.build(claimed, session, partial(self._attaching, claimed, progress), read)
-        progress.tells(prompt.told, recovers=prompt.recovers)
+        attaching = partial(self._attaching, claimed, progress)
+        prompt = await builder.build(claimed, session, attaching, read, is_whole=is_whole)
+        progress.tells(prompt.told, recovers=prompt.recovers, gives_context=prompt.gives_context)
         for step in prompt.steps:
             await progress.note(step)
         return Turn(
@@ -380,6 +387,7 @@ class TurnRunner:
             number=claimed.number,
             system=system_prompt(),
             blocks=prompt.blocks,
+            messages=prompt.messages,
             toolbox=self._toolbox(
                 conversation,
                 RecordingFetcher(self._fetcher, progress, self._tell_media),
@@ -392,11 +400,12 @@ class TurnRunner:
             deadline=self._clock.now() + timedelta(seconds=self._config.sessions.turn_seconds),
         )
 
-    def _attaching(self, claimed: ClaimedTurn, progress: TurnProgress, again: bool) -> PictureAttacher:
-        """Attaches pictures with the agent's own tools; the agent did not call them, so the calls are not recorded."""
+    def _attaching(self, claimed: ClaimedTurn, progress: TurnProgress, again: bool) -> MediaAttacher:
+        """Attaches media with the agent's own tools; the agent did not call them, so the calls are not recorded."""
+        agent = self._agents.at(claimed.conversation)
         why = "attached again after compaction" if again else "attached with the message"
         fetcher = RecordingFetcher(self._fetcher, progress, self._tell_media, why=why)
-        return PictureAttacher(
+        return MediaAttacher(
             library=self._store,
             channel=claimed.conversation.whole_channel,
             toolbox=self._toolbox(
@@ -406,7 +415,8 @@ class TurnRunner:
                 shown=progress.shown_again if again else progress.shown,
             ),
             context=progress.context,
-            turn=claimed.number,
+            sees_images=agent.sees_images,
+            accepts=accepted_by(agent),
             fence=self._prompt_builder(claimed.conversation).fence(claimed),
             again=again,
         )
@@ -417,11 +427,11 @@ class TurnRunner:
         fetcher: Fetcher,
         *,
         progress: TurnProgress | None = None,
-        shown: Callable[[ImageBlock], None] | None = None,
+        shown: Callable[[MediaBlock], None] | None = None,
         fence: str = "",
     ) -> Toolbox:
         """The channel's tools: for an agent, recorded in its turn's progress; with `shown`, for belino itself."""
-        noted = progress if shown is None else None
+        noted, agent = progress if shown is None else None, self._agents.at(conversation)
         context = ToolContext(
             conversation=conversation,
             library=self._store,
@@ -435,7 +445,8 @@ class TurnRunner:
             renderer=self._renderer(),
             understanding=self._understanding(),
             fence=fence or self._prompt_builder(conversation).fence_outside(conversation),
-            sees_images=self._agents.at(conversation).sees_images,
+            sees_images=agent.sees_images,
+            accepts=_accepted(agent, in_prompt=shown is not None) if progress else TEXT_AND_PICTURES,
             image_block_bytes=self._config.media.image_block_bytes,
             image_block_side=self._config.media.image_block_side,
             manifest=progress.context if progress else (),
@@ -525,6 +536,12 @@ class Length:
                 f"the agent's answer is over {self._limit} characters; ask for less, or for a file, "
                 "or raise sessions.max_reply_chars"
             )
+
+
+def _accepted(agent: Agent, *, in_prompt: bool) -> AcceptedMedia:
+    """The blocks that an agent accepts in its prompt, or in the result of a tool."""
+    accepts = accepted_by(agent)
+    return accepts if in_prompt or accepts.in_results else TEXT_AND_PICTURES
 
 
 def _without_folders(folder: Path, text: str) -> str:

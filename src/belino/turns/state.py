@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from belino.context.manifest import in_context
 from belino.domain.errors import StoreError
-from belino.domain.media import Blob, ImageBlock
+from belino.domain.media import Blob, MediaBlock
 from belino.domain.outcome import Counters, MediaOutcome, Stage, Step, TurnState
 from belino.domain.ports import Clock
 from belino.domain.reply import Offer, Parcel
@@ -38,11 +38,13 @@ class TurnProgress:
         self._remembers = remembers
         self._found = session.memory
         self._saved: bytes | None = None
-        self._given: dict[str, ImageBlock] = {}
-        self._accepted: dict[str, ImageBlock] = {}
+        self._given: dict[str, MediaBlock] = {}
+        self._accepted: dict[str, MediaBlock] = {}
         self._again: set[str] = set()
         """The refs among them that a compaction had removed."""
         self._recovers = False
+        self._gives_context = False
+        self._context_turn = session.context_turn
         self._told: ReadPosition | None = None
         self._took = False
         self._compacted = False
@@ -80,11 +82,7 @@ class TurnProgress:
 
     async def runs_alone(self) -> None:
         """Record that no other turn runs beside this one, because belino stopped during an earlier attempt at it."""
-        reason = f"attempt {self._turn.attempt}: belino stopped during an earlier one"
-        subject = f"turn {self._turn.number}"
-        await self.note(
-            Step(at=self._clock.now(), stage=Stage.TURN, outcome="runs alone", reason=reason, subject=subject)
-        )
+        await self._note_turn("runs alone", f"attempt {self._turn.attempt}: belino stopped during an earlier one")
 
     async def media_ended(self, record: RefRecord, why: str) -> None:
         """Record the outcome of a requested ref."""
@@ -103,45 +101,55 @@ class TurnProgress:
         self._counters.media[MediaOutcome.REFUSED] += 1
         await self._note_media(part.ref, "refused by the model", part.why)
 
-    def tells(self, told: ReadPosition | None, *, recovers: bool) -> None:
-        """Set the read position after this turn, and whether the turn restores media after a compaction."""
+    def tells(self, told: ReadPosition | None, *, recovers: bool, gives_context: bool) -> None:
+        """Set the read position after this turn, and what the turn restores after a compaction."""
         self._told = told
         self._recovers = recovers
+        self._gives_context = gives_context
 
-    def shown(self, block: ImageBlock) -> None:
+    def shown(self, block: MediaBlock) -> None:
         """A picture was given to the agent; it counts as shown once the agent has accepted it."""
         self._given[block.ref] = block
         self._again.discard(block.ref)
 
-    def shown_again(self, block: ImageBlock) -> None:
+    def shown_again(self, block: MediaBlock) -> None:
         """A picture that a compaction removed was given again: the manifest has it already."""
         self._given[block.ref] = block
         self._again.add(block.ref)
 
     def accepted(self) -> None:
-        """Mark the pictures given so far as in the model's context."""
+        """Mark the pictures given so far, and the structured context, as in the model's context."""
+        if self._gives_context and not self._took:
+            self._context_turn = self._turn.number
         self._took = True
         self._accepted.update(self._given)
         for ref in self._given:
             self._lost.pop(ref, None)
         self._given.clear()
 
-    def compacted(self, part: Compacted) -> None:
-        """Remove pictures accepted earlier, or some of them, from the model's context."""
-        gone = part.only or tuple(self._accepted)
-        for ref in gone:
-            block = self._accepted.pop(ref, None)
-            self.shown_now.difference_update((ref,) if block is None else (ref, block.sha256))
+    async def compacted(self, part: Compacted) -> None:
+        """Remove what the agent's memory dropped from its context: some media, or turns with all that they held."""
+        known = (*self._accepted, *(entry.artifact_id for entry in self.context))
+        gone = set(part.only or known).difference(part.kept)
+        for ref in gone.intersection(self._accepted):
+            self.shown_now.discard(self._accepted[ref].sha256)
+        self.shown_now -= gone
+        self._lost.update(dict.fromkeys(ref for ref in part.only or known if ref in gone))
+        self.context[:] = [entry for entry in self.context if entry.artifact_id not in gone]
         if part.only:
-            self._lost.update(dict.fromkeys(part.only))
-            self.context[:] = [entry for entry in self.context if entry.artifact_id not in part.only]
-        else:
-            self._compacted = True
-            self.context.clear()
+            await self._note_turn("memory shortened", f"{len(part.only)} media removed from it")
+            return
+        self._compacted = True
+        if part.first is None or self._context_turn < part.first:
+            self._context_turn = 0
+        turns = "all earlier turns" if part.first is None else f"the turns before turn {part.first}"
+        await self._note_turn("memory shortened", f"{turns} removed from it, with {len(gone)} media")
 
     async def forget(self, why: str) -> None:
         """Reset the agent's state: it remembers nothing, and the turn is run as the conversation's first."""
         self._forgot = True
+        self._compacted = self._took = False
+        self._context_turn = 0
         self._found = self._saved = None
         for known in (self._given, self._accepted, self._again, self.shown_now, self.context):
             known.clear()
@@ -154,7 +162,7 @@ class TurnProgress:
         """The turn's end; only an answered turn keeps memory and pictures shown."""
         if state is not TurnState.ANSWERED:
             return TurnEnd(state=state, reason=reason, parcels=parcels, usage=self._usage)
-        again = tuple(ref for ref in self._accepted if ref in self._again)
+        again = tuple(ref for ref in self._accepted if ref in self._again and ref not in self._lost)
         shown = await self._manifest()
         return TurnEnd(
             state=state,
@@ -165,6 +173,7 @@ class TurnProgress:
             # An agent without memory loses what it saw as soon as it has answered.
             lost=tuple(self._lost) if self._remembers else tuple(entry.artifact_id for entry in shown),
             told=self._told if self._took else None,
+            context_turn=self._context_turn if self._remembers else 0,
             recovered=again if self._recovers and self._took else None,
             forgot=self._forgot,
             memory=self._saved,
@@ -181,7 +190,7 @@ class TurnProgress:
             return ()  # at worst, a picture is shown twice
         return tuple(self._entry(block, record) for block, record in records if record is not None)
 
-    def _entry(self, block: ImageBlock, record: RefRecord) -> ManifestEntry:
+    def _entry(self, block: MediaBlock, record: RefRecord) -> ManifestEntry:
         return ManifestEntry(
             artifact_id=block.ref,
             display_name=record.ref.file_name or str(record.ref.kind),
@@ -191,6 +200,10 @@ class TurnProgress:
             source_thread_id=record.conversation.thread,
             included_at_turn=self._turn.number,
         )
+
+    async def _note_turn(self, outcome: str, reason: str) -> None:
+        subject = f"turn {self._turn.number}"
+        await self.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome=outcome, reason=reason, subject=subject))
 
     async def _note_media(self, ref: str, outcome: str, reason: str) -> None:
         step = Step(at=self._clock.now(), stage=Stage.MEDIA, outcome=outcome, reason=reason, subject=ref)
