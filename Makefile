@@ -41,16 +41,16 @@ soak: setup-dev ## the long fault, fuzz and load runs: same code, more rounds
 	BELINO_SOAK=1 $(VENV)/bin/pytest -q -o faulthandler_timeout=0 tests/faults
 	$(VENV)/bin/belino bench soak --minutes $(SOAK_MINUTES)
 
-screenshot: setup-dev ## make the README's pictures anew
+screenshot: setup-dev ## make the README's pictures
 	BELINO_SCREENSHOT=1 $(VENV)/bin/pytest -q tests/browser/test_screenshot.py tests/browser/test_demo.py
 
-tables: $(VENV)/.core ## write the tables of what works in README and docs anew
+tables: $(VENV)/.core ## write the tables of what works in README and docs
 	$(VENV)/bin/python scripts/write-tables
 
-lock: $(VENV)/.uv ## compile the lock files anew
+lock: $(VENV)/.uv ## compile the lock files
 	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --extra av --extra heic --extra jxl -o requirements.lock
 	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header -c requirements.lock pyproject.toml --extra ocr --extra speech -o requirements-reading.lock
-	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header -c requirements-reading.lock pyproject.toml --extra av --extra claude --extra heic --extra jxl --extra llm --group dev -o requirements-dev.lock
+	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header -c requirements-reading.lock pyproject.toml --extra av --extra claude --extra heic --extra jxl --extra llm --extra rerank --group dev -o requirements-dev.lock
 
 $(VENV)/.uv:
 	@test -n "$(PYTHON)" || { echo "belino needs Python 3.11 or newer; install it and run make again." >&2; exit 1; }

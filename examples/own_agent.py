@@ -4,22 +4,19 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
-from belino import Gateway, Home, load
-from belino.domain.media import TextBlock
-from belino.domain.turn import Final, ReplyPart, Turn
-from belino.web.server import serve
+from belino import Final, Gateway, Home, ReplyPart, TextBlock, Turn, load, serve
 
 
 class Librarian:
-    """Answers everything with the list of what was sent to the channel."""
+    """Takes in what a message brings, and answers with the list of what was sent to the channel."""
 
-    remembers = False
-    sees_images = False
+    remembers = sees_images = False
 
     async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        files = [await turn.open(ref) for ref in turn.message.media]
         blocks = await turn.toolbox.call("list_media", {"limit": 5})
         listing = "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
-        yield Final(text=f"On my shelf:\n\n```\n{listing}\n```")
+        yield Final(text=f"{len(files)} files from {turn.message.author.name}. On my shelf:\n\n```\n{listing}\n```")
 
 
 async def main() -> None:

@@ -367,3 +367,9 @@ def test_an_agent_of_a_place_is_checked_like_any_other_and_has_no_places_of_its_
         from_table({"agent": {"places": {"web": {"nmae": "Ada"}}}})
     with pytest.raises(ConfigError, match="with the keys of"):
         from_table({"agent": {"places": {"web": {"places": {}}}}})
+
+
+def test_the_time_zone_is_one_of_the_iana_database() -> None:
+    assert from_table({"context": {"timezone": "Europe/Berlin"}}).context.timezone == "Europe/Berlin"
+    with pytest.raises(ConfigError, match="there is no time zone 'Berlin'"):
+        from_table({"context": {"timezone": "Berlin"}})

@@ -25,3 +25,9 @@ def test_importing_belino_imports_nothing_else_of_it() -> None:
     code = "import belino, sys; print([m for m in sys.modules if m.startswith('belino.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_an_agent_needs_one_import_line() -> None:
+    from belino import Final, ReplyPart, TextBlock, TextDelta, ToolError, Turn, TurnMessage, serve
+
+    assert all((Final, ReplyPart, TextBlock, TextDelta, ToolError, Turn, TurnMessage, serve))

@@ -7,57 +7,112 @@ __version__ = "0.9.0"
 
 if TYPE_CHECKING:
     from belino.config import Config, load
-    from belino.domain.errors import BelinoError
+    from belino.domain.errors import BelinoError, ToolError
     from belino.domain.limits import Limits
-    from belino.domain.media import MediaKind, MediaRef
+    from belino.domain.media import (
+        AcceptedMedia,
+        AudioBlock,
+        AudioFormats,
+        DocumentBlock,
+        DocumentFormats,
+        ImageBlock,
+        MediaKind,
+        MediaRef,
+        TextBlock,
+    )
     from belino.domain.message import Author, ConversationKey, Message
     from belino.domain.ports import Adapter, Agent
     from belino.domain.reply import Parcel, Receipt
-    from belino.domain.turn import Toolbox
+    from belino.domain.turn import (
+        Accepted,
+        Compacted,
+        Final,
+        Refused,
+        ReplyPart,
+        TextDelta,
+        Toolbox,
+        Turn,
+        TurnMessage,
+    )
     from belino.gateway.gateway import Gateway
     from belino.net.redact import Secret
     from belino.storage.home import Home
+    from belino.web.server import serve
 
 # Looked up on first use: `belino --help` must not pay for what it does not show.
 _WHERE = {
+    "Accepted": "belino.domain.turn",
+    "AcceptedMedia": "belino.domain.media",
     "Adapter": "belino.domain.ports",
     "Agent": "belino.domain.ports",
+    "AudioBlock": "belino.domain.media",
+    "AudioFormats": "belino.domain.media",
     "Author": "belino.domain.message",
     "BelinoError": "belino.domain.errors",
+    "Compacted": "belino.domain.turn",
     "Config": "belino.config",
     "ConversationKey": "belino.domain.message",
+    "DocumentBlock": "belino.domain.media",
+    "DocumentFormats": "belino.domain.media",
+    "Final": "belino.domain.turn",
     "Gateway": "belino.gateway.gateway",
     "Home": "belino.storage.home",
+    "ImageBlock": "belino.domain.media",
     "Limits": "belino.domain.limits",
     "MediaKind": "belino.domain.media",
     "MediaRef": "belino.domain.media",
     "Message": "belino.domain.message",
     "Parcel": "belino.domain.reply",
     "Receipt": "belino.domain.reply",
+    "Refused": "belino.domain.turn",
+    "ReplyPart": "belino.domain.turn",
     "Secret": "belino.net.redact",
+    "TextBlock": "belino.domain.media",
+    "TextDelta": "belino.domain.turn",
+    "ToolError": "belino.domain.errors",
     "Toolbox": "belino.domain.turn",
+    "Turn": "belino.domain.turn",
+    "TurnMessage": "belino.domain.turn",
     "load": "belino.config",
+    "serve": "belino.web.server",
 }
 
 __all__ = [
+    "Accepted",
+    "AcceptedMedia",
     "Adapter",
     "Agent",
+    "AudioBlock",
+    "AudioFormats",
     "Author",
     "BelinoError",
+    "Compacted",
     "Config",
     "ConversationKey",
+    "DocumentBlock",
+    "DocumentFormats",
+    "Final",
     "Gateway",
     "Home",
+    "ImageBlock",
     "Limits",
     "MediaKind",
     "MediaRef",
     "Message",
     "Parcel",
     "Receipt",
+    "Refused",
+    "ReplyPart",
     "Secret",
+    "TextBlock",
+    "TextDelta",
+    "ToolError",
     "Toolbox",
+    "Turn",
+    "TurnMessage",
     "__version__",
     "load",
+    "serve",
 ]
 
 

@@ -7,8 +7,9 @@ import pytest
 from adapters.discord_harness import Bot, place
 from adapters.harness import until
 from belino.adapters.discord import history as past
+from belino.adapters.discord.authors import made_at
 from belino.domain.errors import AdapterError
-from belino.domain.message import Arrival, Message
+from belino.domain.message import Arrival, Message, ThreadReport, Unsupported
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.testing.discord import DiscordServer
@@ -73,6 +74,24 @@ async def test_after_a_session_is_lost_known_channels_are_asked_for_what_was_mis
     assert caught.conversation == place(room, thread)
     # The quiet channel is known to have nothing new.
     assert discord.calls[HISTORY] == 3
+
+
+async def test_a_message_in_history_tells_of_the_thread_under_it_and_a_notice_is_no_reply(
+    discord: DiscordServer, discord_bot: Bot
+) -> None:
+    ada = discord.user("ada")
+    room = discord.channel(discord.guild("Club", ada), "harbour")
+    root = discord.say(room, ada, "a thread begins here")
+    discord.say(room, ada, "nothing under it")
+    async with discord_bot.listening():
+        thread = discord.thread(room, ada, "talk", message=root)
+        replies = [discord.say(thread, ada, f"reply {number}") for number in range(4)]
+        await until(lambda: discord_bot.texts[-1:] == ["reply 3"])
+        notices = [arrival for arrival, _ in discord_bot.taken if isinstance(arrival, Unsupported)]
+        assert [(notice.what, notice.is_notice) for notice in notices] == [("a thread was opened at a message", True)]
+        busy, quiet = await discord_bot.adapter.history(place(room))
+    assert busy.thread_report == ThreadReport(replies=4, last=made_at(replies[-1]["id"]))
+    assert quiet.thread_report is None
 
 
 async def test_a_bot_killed_while_it_catches_up_asks_again(

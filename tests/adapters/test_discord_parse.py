@@ -44,6 +44,10 @@ def test_every_sample_becomes_arrivals_without_links_or_tokens(name: str) -> Non
         assert "hm=" not in shown and "aW50ZXJhY3Rpb246ZGVtbw" not in shown and "cdn.discordapp" not in shown
 
 
+def test_an_author_has_the_names_that_other_servers_show_too() -> None:
+    assert message("text").author.other_names == ("Ada Lovelace", "ada")
+
+
 def test_a_message_has_the_name_people_see_and_the_id_that_counts() -> None:
     said = message("text")
     assert (said.author.id, said.author.name, said.author.is_bot) == ("1456255637913600000", "Countess", False)
@@ -358,7 +362,7 @@ def test_a_command_is_the_message_it_stands_for() -> None:
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("service_user_join", "somebody joined"),
+        ("service_user_join", "someone joined"),
         ("service_pin", "a message was pinned"),
         ("thread_created", "a thread was opened: Side talk"),
         ("thread_starter", "a thread was opened at a message"),

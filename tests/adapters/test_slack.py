@@ -448,3 +448,13 @@ async def test_the_language_of_a_sender_comes_along_if_slack_tells_it(slack: Sla
         await until(lambda: len(app.messages) == 3)
     assert [message.language for message in app.messages] == ["de-DE", "en-US", "fr-FR"]
     assert (slack.calls["users.list"], slack.calls["users.info"]) == (1, 1)
+
+
+async def test_the_names_in_the_list_of_users_come_along(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada Lovelace")
+    general = slack.channel("general", ada)
+    async with app.listening():
+        slack.say(general, ada, "good morning")
+        await until(lambda: len(app.messages) == 1)
+    assert app.messages[0].author.name == "Ada"
+    assert "Ada Lovelace" in app.messages[0].author.other_names

@@ -9,9 +9,10 @@ import pytest
 from adapters.harness import LIMIT, until
 from adapters.slack_harness import App, Apps, making_apps, place
 from belino.adapters.slack import GAP_SECONDS
+from belino.adapters.slack.authors import moment
 from belino.adapters.slack.history import MOST_CHANNELS, SlackCursor
 from belino.domain.errors import AdapterError, RateLimited
-from belino.domain.message import ConversationKey
+from belino.domain.message import ConversationKey, ThreadReport
 from belino.domain.reply import Parcel
 from belino.testing import FakeClock, SlackPace, SlackServer, make_png
 from belino.testing.faults import CannedAnswer
@@ -36,6 +37,20 @@ async def test_a_channel_is_told_by_one_call_oldest_first(slack: SlackServer, ap
     earlier = await app.adapter.history(place(general), before=found[0].id, limit=5)
     assert [message.text for message in earlier] == [f"message {number}" for number in range(5, 10)]
     assert slack.calls["conversations.history"] == 2
+
+
+async def test_a_message_in_history_tells_how_often_when_and_by_whom_it_was_replied_to(
+    slack: SlackServer, app: App
+) -> None:
+    ada, bo = slack.user("Ada"), slack.user("Bo")
+    general = slack.channel("general", ada, bo)
+    root = slack.say(general, ada, "who comes?")
+    slack.say(general, ada, "nothing under it")
+    replies = [slack.say(general, who, "me", thread=root) for who in (bo, ada, bo)]
+    busy, quiet = await app.adapter.history(place(general))
+    assert busy.thread_report == ThreadReport(replies=3, last=moment(replies[-1]["ts"]), participants=("Bo", "Ada"))
+    assert quiet.thread_report is None
+    assert slack.calls["conversations.replies"] == 0
 
 
 async def test_what_was_edited_says_when(slack: SlackServer, app: App) -> None:

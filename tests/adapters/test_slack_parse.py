@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.slack_samples import NAMES, RECEIVED, VIEW, message, one, parsed, sample
-from belino.adapters.slack.authors import SlackApp
+from belino.adapters.slack.authors import Directory, SlackApp, author_of, other_names, shown_name
 from belino.adapters.slack.parse import is_own_change, parse, said, says_nothing_new
 from belino.domain.media import MediaKind
 from belino.domain.message import ChatType, Deletion, Edit, Message, Reaction, Unsupported
@@ -283,6 +283,12 @@ def test_a_preview_or_a_thread_that_grew_is_no_edit(name: str) -> None:
     assert says_nothing_new(sample(name))
 
 
+def test_who_replied_is_told_by_name_whatever_else_the_list_holds() -> None:
+    told = message("text_channel", reply_count=2, reply_users=["U0ADA00001", ["U0BOBOBO01"], {}, None, "U0UNKNOWN1"])
+    assert told.thread_report is not None
+    assert told.thread_report.participants == ("Ada",)
+
+
 def test_our_own_change_is_known() -> None:
     assert is_own_change(sample("edit_own"), VIEW.me)
     assert not is_own_change(sample("edit_text"), VIEW.me)
@@ -378,3 +384,10 @@ def test_a_message_without_a_time_is_still_a_message() -> None:
     untold = message("text_dm", ts=None, client_msg_id=None)
     assert isinstance(untold, Message)
     assert (untold.sent, untold.text) == (RECEIVED, "Good morning, can you help me?")
+
+
+def test_the_names_of_a_user_that_are_not_shown_are_the_others() -> None:
+    user = {"id": "U1", "name": "kngata", "real_name": "Katherine Ngata", "profile": {"display_name": "Kit"}}
+    others = {"U1": other_names(user)}
+    author = author_of({"user": "U1"}, SlackApp(), Directory(users={"U1": shown_name(user)}, other_names=others))
+    assert (author.name, author.other_names) == ("Kit", ("Katherine Ngata", "kngata"))

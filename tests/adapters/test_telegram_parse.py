@@ -49,6 +49,10 @@ def test_a_round_video_has_one_number_for_both_sides() -> None:
     assert (ref.width, ref.height, ref.duration) == (384, 384, 9.0)
 
 
+def test_an_author_has_the_login_name_too() -> None:
+    assert message("photo").author.other_names == ("ada_l",)
+
+
 def test_music_without_a_file_name_is_called_by_its_tags() -> None:
     assert message("audio").media[0].file_name == "Erik Satie - Gymnopédie No. 1"
 
@@ -260,7 +264,7 @@ def test_a_reply_to_another_chat_brings_its_file_and_no_foreign_id() -> None:
     ("content", "told"),
     [
         ({"story": {"chat": {"id": 7, "type": "private"}, "id": 3}}, "a story, which bots cannot see"),
-        ({"new_chat_members": [{"id": 7, "first_name": "Eve"}]}, "somebody joined"),
+        ({"new_chat_members": [{"id": 7, "first_name": "Eve"}]}, "someone joined"),
         ({"giveaway": {"chats": [], "winner_count": 3}}, "giveaway"),
         ({"photo": sample("photo")["message"]["photo"]}, ""),
         ({}, ""),
@@ -325,6 +329,17 @@ def test_a_topic_is_a_thread_and_the_notice_that_opened_it_is_no_reply() -> None
     said = message("topic")
     assert str(said.conversation) == "telegram:default:-1009876543210:12"
     assert (said.reply_to, said.quote) == (None, None)
+
+
+@pytest.mark.parametrize(("content", "is_notice"), [("forum_topic_edited", True), ("giveaway", False)])
+def test_what_telegram_says_about_a_topic_is_a_notice_and_what_people_send_is_not(
+    content: str, is_notice: bool
+) -> None:
+    raw = sample("topic")
+    raw["message"] = {key: value for key, value in raw["message"].items() if key not in ("text", "entities")}
+    (arrival,) = parsed(raw | {"message": raw["message"] | {content: {"name": "x"}}})
+    assert isinstance(arrival, Unsupported)
+    assert arrival.is_notice is is_notice
 
 
 def test_replies_in_a_group_without_topics_stay_in_the_channel() -> None:

@@ -1,6 +1,7 @@
 """belino context and belino search, with a gateway and without."""
 
 import asyncio
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from belino.storage.home import Home
 from belino.storage.store import open_store
 from belino.testing import GatewayProcess
 from cli.shell import Belino, read
+from shown_session import show_pictures
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +47,7 @@ def test_without_a_gateway_the_store_is_asked(belino: Belino, home: Path) -> Non
     found = read(belino("search", MAIN, "rollout", "--since", "3d", "--author", "Ana", "--json"))
     assert [one["message_id"] for one in found["results"]][:1] == ["m1"]
     shown = belino("search", MAIN, "rollout").stdout
-    assert "Ana" in shown and "found in 3 messages" in shown and "\x1b" not in shown
+    assert "Ana" in shown and "1 of 1 found, 2 nearby, in 3 messages" in shown and "\x1b" not in shown
 
 
 def test_the_page_about_it_tells_what_tools_and_instructions_cost(belino: Belino, home: Path) -> None:
@@ -108,3 +110,36 @@ def test_a_running_gateway_gives_the_same_answers(belino: Belino, home: Path) ->
     assert {one["relevance_signal"] for one in running[1]["results"]} == {"author:Roe, Jane 100%25"}
     assert unknown.returncode == 1 and "there is no channel web:default:nowhere" in unknown.stderr
     assert missing.returncode == 1 and "there is no message 'm9' in web:default:main" in missing.stderr
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_the_manifest_is_shown_with_what_was_lost_and_what_is_attached_again(
+    belino: Belino, home: Path, compacted: bool
+) -> None:
+    cat, dog, owl = entries = show_pictures(home, compacted=compacted)
+    again = [dog.artifact_id] if compacted else [owl.artifact_id, dog.artifact_id]
+    session = {
+        "turns": 4,
+        "has_context": True,
+        "compacted": compacted,
+        "manifest": [asdict(entry) for entry in entries],
+        "lost": [cat.artifact_id, dog.artifact_id],
+        "reattach": again,
+    }
+    assert read(belino("context", MAIN, "--json"))["session"] == session
+    assert read(belino("explain", "m1", "--json"))["session"] == session
+    for command in (("context", MAIN), ("explain", "m1")):
+        shown = belino(*command).stdout
+        for entry in entries:
+            (row,) = [line for line in shown.splitlines() if line.startswith(entry.artifact_id)]
+            assert {str(value) for value in asdict(entry).values() if value is not None} <= set(row.split()), row
+            assert row.endswith("lost" if entry is not owl else "yes")
+        before = "its next turn attaches again" if compacted else "these are attached again"
+        assert f"{before}: {', '.join(again)}" in shown
+
+
+def test_a_session_without_media_has_an_empty_manifest(belino: Belino, home: Path) -> None:
+    talk(home)
+    session = read(belino("context", MAIN, "--json"))["session"]
+    assert (session["manifest"], session["lost"], session["reattach"]) == ([], [], [])
+    assert "Media shown" not in belino("context", MAIN).stdout

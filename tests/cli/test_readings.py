@@ -112,6 +112,20 @@ def test_setup_asks_on_a_terminal(scribe: Scribe, home: Path) -> None:
     assert shown.returncode == 0 and "Added [[tools.media.image.models]]" in shown.stdout
 
 
+def test_setup_of_a_local_provider_offers_to_read_ahead(home: Path, belino: Belino) -> None:
+    typed = {"Which media": "audio", "Which provider": "local_whisper", "Read media between turns": "local"}
+    shown = on_a_terminal("setup", "reading", "--no-check", home=home, typed=typed)
+    assert shown.returncode == 0 and "tools.media.read_ahead is local." in shown.stdout
+    text = (home / "belino.toml").read_text(encoding="utf-8")
+    assert '[tools.media]\nread_ahead = "local"\n' in text and 'provider = "local_whisper"' in text
+    given = ("setup", "reading", "--kind", "document", "--provider", "local_tesseract", "--yes", "--no-check")
+    assert belino(*given, "--read-ahead", "off").returncode == 0
+    assert 'read_ahead = "off"' in (home / "belino.toml").read_text(encoding="utf-8")
+    wrong = belino(*given, "--read-ahead", "all")
+    assert wrong.returncode == 78 and "--read-ahead must be one of off, local, not 'all'" in wrong.stderr
+    assert belino(*given).returncode == 0
+
+
 def test_a_provider_that_fails_its_trial_changes_nothing(scribe: Scribe, belino: Belino, home: Path) -> None:
     (scribe.folder / "transcribe.json").unlink()
     done = belino("setup", "reading", "--kind", "audio", "--provider", "scribe", **scribe.environment)

@@ -12,6 +12,7 @@ from belino.media.image.header import image_size
 from belino.media.render import ANSWER_TOKENS
 from belino.testing.faults import FILE
 from belino.testing.file_server import FakeUpload
+from belino.testing.files import make_wav
 from belino.testing.telegram import TOKEN
 from cli.hikers import Scene, hikers
 from cli.shell import Belino, Done, read
@@ -43,6 +44,23 @@ def test_a_text_is_priced_by_what_it_says(belino: Belino, tmp_path: Path) -> Non
     price = read(belino("media", "price", str(tmp_path / "a.txt"), "--json"))["price"]
     assert price["text"]["tokens"] == estimate_tokens("word " * 79 + "word") + ANSWER_TOKENS
     assert price["text"]["bytes"] == 400
+
+
+def test_a_document_and_a_sound_are_priced_as_they_are_where_the_agent_takes_them(
+    belino: Belino, home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a.pdf").write_bytes(REPORT)
+    (tmp_path / "a.wav").write_bytes(make_wav(2.0))
+    assert "document" not in read(belino("media", "price", str(tmp_path / "a.pdf"), "--json"))["price"]
+    home.mkdir(exist_ok=True)
+    (home / "belino.toml").write_text(
+        '[agent]\nkind = "llm"\nmodel = "google:gemini-2.5-flash"\napi_key = "env:GEMINI_API_KEY"\n'
+    )
+    prices = [
+        read(belino("media", "price", str(tmp_path / name), "--json", GEMINI_API_KEY="canary-0123456789"))["price"]
+        for name in ("a.pdf", "a.wav")
+    ]
+    assert prices[0]["document"]["tokens"] == 7 * 258 and prices[1]["audio"]["tokens"] == 64
 
 
 def test_a_picture_that_cannot_be_shown_is_not_priced_as_one(belino: Belino, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -216,3 +217,40 @@ def test_the_doctor_fails_when_anything_fails(belino: Belino, home: Path) -> Non
 def test_a_terminal_gets_colour_unless_somebody_said_no(home: Path) -> None:
     assert "\x1b[" in on_a_terminal("status", home=home).stdout
     assert "\x1b[3" not in on_a_terminal("status", home=home, NO_COLOR="1").stdout
+
+
+def test_search_reads_days_in_the_configured_time_zone(belino: Belino, home: Path) -> None:
+    configure(home, '[context]\ntimezone = "Asia/Tokyo"\n')
+
+    async def act(store: Store) -> None:
+        where, ana = ConversationKey.parse("web:default:main"), Author(id="7", name="Ana")
+        sent = datetime(2026, 7, 20, 23, 0, tzinfo=UTC)
+        message = Message(conversation=where, id="m1", author=ana, sent=sent, text="The roof leaked yesterday.")
+        await store.take_in(message, Verdict(standing=Standing.OBSERVED, reason="test"))
+
+    in_store(home, act)
+    (found,) = read(belino("search", "web:default:main", "what about 20 July 2026?", "--json"))["results"]
+    assert found["relevance_signal"] == "date:2026-07-20"
+
+
+def test_search_re_ranks_where_that_is_configured(belino: Belino, home: Path) -> None:
+    async def act(store: Store) -> None:
+        where, ana = ConversationKey.parse("web:default:main"), Author(id="7", name="Ana")
+        said = [
+            "The car is parked next to the bakery.",
+            "My car broke down, the engine is damaged and the mechanic cannot repair it.",
+            "We washed the car and had ice cream on Sunday.",
+            "The car has a nice colour, like the sea in summer.",
+        ]
+        for number, text in enumerate(said):
+            sent = datetime(2026, 7, 20, 23, number, tzinfo=UTC)
+            message = Message(conversation=where, id=f"m{number}", author=ana, sent=sent, text=text)
+            await store.take_in(message, Verdict(standing=Standing.OBSERVED, reason="test"))
+
+    in_store(home, act)
+    asked = ("search", "web:default:main", "problems with the car", "--json")
+    assert "similar" not in str(read(belino(*asked)))
+    (home / "belino.toml").write_text('[search]\nrerank = "static"\n', encoding="utf-8")
+    (home / "belino.toml").chmod(0o600)
+    reasons = {found["message_id"]: found["relevance_signal"] for found in read(belino(*asked))["results"]}
+    assert reasons["m1"] == "keyword:car+similar"

@@ -1,18 +1,21 @@
 """The three ways a file gets into a reply, and that there is no fourth."""
 
+import hashlib
 import os
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from belino.delivery.collect import FILES_AT_MOST, Collected, collect
+from belino.delivery.collect import FILES_AT_MOST, IN_CODE, INCOMING, OLD, RECEIVED, Collected, collect
 from belino.delivery.folders import Folders, mark_of
 from belino.delivery.outgoing_files import Keeper
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Offer
+from belino.domain.stored import EarlierFiles
 from belino.media.jail import Jail
 from belino.storage.home import Home
 from belino.storage.store import Store, open_store
@@ -33,6 +36,7 @@ class Desk:
     store: Store
     clock: FakeClock
     max_bytes: int = 100_000
+    earlier: EarlierFiles = field(default_factory=EarlierFiles)
 
     @property
     def outgoing(self) -> Path:
@@ -54,7 +58,10 @@ class Desk:
     async def collect(self, text: str, *handed: Offer, busy: frozenset[str] = frozenset()) -> Collected:
         self.home.outgoing(HERE)
         folders = Folders(self.home.folder(HERE), self.clock)
-        return await collect(text, handed, folders, self.keeper(), busy=busy)
+        return await collect(text, handed, folders, self.keeper(), earlier=self.known, busy=busy)
+
+    async def known(self) -> EarlierFiles:
+        return self.earlier
 
     async def bytes_of(self, offer: Offer) -> bytes:
         blob = await self.store.blob(offer.sha256)
@@ -175,7 +182,7 @@ async def test_a_file_that_is_written_to_while_it_is_read_waits_for_the_next_rep
             return await super().keep(chunks, name=name, declared=declared)
 
     keeper = Slow(desk.store, Pencil(), max_bytes=desk.max_bytes)
-    found = await collect("", (), Folders(desk.home.folder(HERE), desk.clock), keeper)
+    found = await collect("", (), Folders(desk.home.folder(HERE), desk.clock), keeper, earlier=desk.known)
     assert (found.offers, found.refused, found.waiting) == ((), (), 1)
 
 
@@ -207,10 +214,121 @@ async def test_the_type_is_told_from_the_bytes_and_frames_are_counted(desk: Desk
 
 
 async def test_a_file_that_was_named_or_handed_over_is_not_waited_for(desk: Desk) -> None:
-    """The clock stands still: whoever waited for two quiet seconds would wait for ever."""
+    """The clock stands still: waiting for two quiet seconds would never end."""
     fresh = desk.outgoing / "pending" / "fresh.txt"
     fresh.write_bytes(b"just written")
     found = await desk.collect("see fresh.txt")
     assert [offer.name for offer in found.offers] == ["fresh.txt"]
     again = await desk.collect("", *found.offers)
     assert again.offers == found.offers
+
+
+REPORT = make_pdf()
+AFTER_ALL = datetime.now(UTC) + timedelta(days=1)
+"""Later than any file of these tests: none is new."""
+
+
+def sent(found: Collected) -> list[str]:
+    return [offer.name for offer in found.offers]
+
+
+@pytest.mark.parametrize("text", ["I already sent you report.pdf yesterday.", "See `report.pdf`.", "[it](report.pdf)"])
+async def test_a_bare_name_does_not_send_a_file_from_before_the_last_turn(desk: Desk, text: str) -> None:
+    desk.put("report.pdf", REPORT)
+    desk.earlier = EarlierFiles(since=AFTER_ALL)
+    assert await desk.collect(text) == Collected(text=text, only_named=(("outgoing/report.pdf", OLD),))
+
+
+async def test_a_bare_name_sends_a_file_that_is_new_since_the_last_turn_whatever_date_it_bears(desk: Desk) -> None:
+    desk.earlier = EarlierFiles(since=datetime.now(UTC) - timedelta(minutes=1))
+    desk.put("report.pdf", REPORT)
+    assert (desk.outgoing / "report.pdf").stat().st_mtime == LONG_AGO
+    assert sent(await desk.collect("Here is report.pdf.")) == ["report.pdf"]
+
+
+async def test_a_bare_name_does_not_send_bytes_that_the_conversation_has(desk: Desk) -> None:
+    desk.put("again.pdf", REPORT)
+    desk.earlier = EarlierFiles(hashes=frozenset({hashlib.sha256(REPORT).hexdigest()}))
+    found = await desk.collect("As said in again.pdf")
+    assert (sent(found), found.only_named) == ([], (("outgoing/again.pdf", RECEIVED),))
+
+
+async def test_the_name_of_a_file_that_people_sent_does_not_send_one_of_ours(desk: Desk) -> None:
+    desk.put("report.pdf", REPORT)
+    desk.earlier = EarlierFiles(names=frozenset({"report.pdf"}))
+    found = await desk.collect("Your report.pdf has one page.")
+    assert (sent(found), found.only_named) == ([], (("outgoing/report.pdf", INCOMING),))
+
+
+@pytest.mark.parametrize("spelling", ["outgoing/report.pdf", "./outgoing/report.pdf", "{here}/report.pdf"])
+async def test_a_path_with_its_folder_sends_a_file_again(desk: Desk, spelling: str) -> None:
+    desk.put("report.pdf", REPORT)
+    desk.earlier = EarlierFiles(
+        since=AFTER_ALL, hashes=frozenset({hashlib.sha256(REPORT).hexdigest()}), names=frozenset({"report.pdf"})
+    )
+    found = await desk.collect(f"report.pdf is {spelling.format(here=desk.outgoing)}, once more.")
+    assert (sent(found), found.text) == (["report.pdf"], "report.pdf is report.pdf, once more.")
+    assert not found.only_named
+
+
+async def test_send_media_sends_a_file_again_and_its_name_in_the_text_changes_nothing(desk: Desk) -> None:
+    desk.put("report.pdf", REPORT)
+    handed = await desk.keep(REPORT, "report.pdf")
+    desk.earlier = EarlierFiles(since=AFTER_ALL, hashes=frozenset({handed.sha256}))
+    found = await desk.collect("Here is report.pdf again.", handed)
+    assert (sent(found), found.only_named) == (["report.pdf"], ())
+
+
+async def test_a_pending_file_goes_out_whatever_the_conversation_has(desk: Desk) -> None:
+    desk.put("pending/report.pdf", REPORT)
+    desk.earlier = EarlierFiles(
+        since=AFTER_ALL, hashes=frozenset({hashlib.sha256(REPORT).hexdigest()}), names=frozenset({"report.pdf"})
+    )
+    assert sent(await desk.collect("Here is report.pdf again.")) == ["report.pdf"]
+    desk.put("pending/report.pdf", REPORT)
+    assert sent(await desk.collect("")) == ["report.pdf"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You have:\n```\nchart.png\noutgoing/report.pdf\n```\nThat is all.",
+        "You have:\n\n~~~ text\nchart.png  4 kB\noutgoing/report.pdf\n~~~",
+        "You have:\n\n    chart.png\n    outgoing/report.pdf\n",
+        "- files:\n\n  ```\n  chart.png\n  outgoing/report.pdf\n  ```\n- none else",
+        "```\r\nchart.png\r\noutgoing/report.pdf\r\n",
+        "word " * 20_000 + "\n\n```\nchart.png outgoing/report.pdf\n```",
+    ],
+)
+async def test_a_listing_in_a_code_block_sends_nothing(desk: Desk, text: str) -> None:
+    desk.put("report.pdf", REPORT)
+    desk.put("chart.png", make_png(4, 3))
+    found = await desk.collect(text)
+    assert found == Collected(text=text, only_named=(("outgoing/chart.png", IN_CODE), ("outgoing/report.pdf", IN_CODE)))
+
+
+async def test_a_file_named_in_a_code_block_and_beside_it_is_sent_once_under_its_name(desk: Desk) -> None:
+    path = desk.put("chart.png", make_png(4, 3))
+    found = await desk.collect(f"I ran\n```\nplot --to {path}\n```\nand here is `chart.png`.")
+    assert sent(found) == ["chart.png"]
+    assert found.text == "I ran\n```\nplot --to chart.png\n```\nand here is `chart.png`."
+    assert not found.only_named
+
+
+async def test_what_was_moved_aside_is_meant_only_by_its_path(desk: Desk) -> None:
+    desk.put("sent/report.pdf", REPORT)
+    desk.put("error/chart.png", make_png(4, 3))
+    found = await desk.collect("sent/report.pdf is there, error/chart.png is not")
+    assert (sent(found), dict(found.only_named)) == (
+        [], {"outgoing/sent/report.pdf": OLD, "outgoing/error/chart.png": OLD}
+    )  # fmt: skip
+    assert sent(await desk.collect("again: outgoing/error/chart.png")) == ["chart.png"]
+
+
+async def test_files_that_are_only_named_do_not_use_up_the_room_for_others(desk: Desk) -> None:
+    for number in range(FILES_AT_MOST):
+        desk.put(f"{number}.txt", str(number).encode())
+    desk.put("old.txt", b"old")
+    desk.earlier = EarlierFiles(hashes=frozenset({hashlib.sha256(b"old").hexdigest()}), names=frozenset({"old.txt"}))
+    found = await desk.collect(" ".join(["old.txt", *(f"{number}.txt" for number in range(FILES_AT_MOST)), "old.txt"]))
+    assert (len(found.offers), found.refused) == (FILES_AT_MOST, ())

@@ -24,7 +24,7 @@ TELEGRAM, DISCORD = PLATFORMS["telegram"], PLATFORMS["discord"]
 
 def planned(limits: Limits, *files: Offer, text: str = "") -> tuple[Parcel, ...]:
     """What a reply with files becomes; nothing is prepared, so what would be changed first is not sent."""
-    reply = Reply(conversation=WHERE, text=text, files=files)
+    reply = Reply(conversation=WHERE, text=text)
     return plan(reply, decide(files, limits), limits, turn=1, trace="t")
 
 

@@ -1,8 +1,10 @@
 """A gateway that is killed at every step of a delivery: a program of its own, so that a kill is one.
 
-`python dying.py FOLDER KIND POLICY TROUBLE LIVES` lets one answer with a file go out, counts the steps that takes, and
-does the same again for each step, killed there; with three lives, killed a second time at each step of the second. What
-was left in the end is printed as a line of JSON for each round. Lives are forked: starting Python anew takes longer.
+`python dying.py FOLDER KIND POLICY TROUBLE LIVES WAY` lets one answer with a file go out, counts the steps that takes,
+and does the same again for each step, killed there; with three lives, killed a second time at each step of the second.
+What was left in the end is printed as a line of JSON for each round. Lives are forked: starting Python takes longer.
+
+The file waits in the folder `pending`, or two answers name it (WAY is `named`).
 """
 
 import asyncio
@@ -33,6 +35,7 @@ WHERE = ConversationKey(platform="memory", account="default", channel="dm")
 ANN = Author(id="ann", name="Ann")
 VERBS = ("finish_turn", "claim_parcel", "confirm_parcel", "delay_parcel", "end_parcel")
 LIFE_SECONDS = 60.0
+ANSWERS = {"pending": ["the answer"], "named": ["the answer is in report.txt"] * 2}
 TROUBLES: dict[str, list[tuple[int, dict[str, str]]]] = {
     "none": [],
     # In every life: a third of them would use up the six tries of three lives, and the parcel be given up.
@@ -93,29 +96,32 @@ class Steps:
         return counted
 
 
-def life(folder: Path, kind: str, policy: str, trouble: str, last: int | None) -> None:
+def life(folder: Path, kind: str, policy: str, trouble: str, way: str, last: int | None) -> None:
     """One run of the gateway until nothing is on its way any more, or until its last step."""
-    asyncio.run(asyncio.wait_for(_life(folder, kind, policy, trouble, last), LIFE_SECONDS))
+    asyncio.run(asyncio.wait_for(_life(folder, kind, policy, trouble, way, last), LIFE_SECONDS))
 
 
-async def _life(folder: Path, kind: str, policy: str, trouble: str, last: int | None) -> None:
+async def _life(folder: Path, kind: str, policy: str, trouble: str, way: str, last: int | None) -> None:
     steps = Steps(last, folder / "killed")
     far_side = MemoryPlatform()
     far_side.sent = Shown(folder / "shown")
     far_side.refusals = list(TROUBLES[trouble])
     home = Home.at(folder / "home")
-    gateway = Gateway(_config(far_side, policy), home, agent=ScriptedAgent("the answer"), rng=Impatient(),
+    gateway = Gateway(_config(far_side, policy), home, agent=ScriptedAgent(*ANSWERS[way]), rng=Impatient(),
                       make_adapter=lambda config, desk: _adapter(kind, config, desk, steps))  # fmt: skip
     async with gateway, asyncio.TaskGroup() as group:
         for verb in VERBS:
             setattr(gateway.store, verb, steps.around(verb, getattr(gateway.store, verb)))
         working = group.create_task(gateway.run())
-        _drop_file(home)
-        await gateway.accept(
-            Message(conversation=WHERE, id="m1", author=ANN, sent=START, text="hi", chat_type=ChatType.DIRECT)
-        )
-        while not await _is_quiet(gateway):
-            await asyncio.sleep(0.005)
+        _drop_file(home, way)
+        for number, _ in enumerate(ANSWERS[way], start=1):
+            await gateway.accept(
+                Message(
+                    conversation=WHERE, id=f"m{number}", author=ANN, sent=START, text="hi", chat_type=ChatType.DIRECT
+                )
+            )
+            while not await _is_quiet(gateway):
+                await asyncio.sleep(0.005)
         gateway.stop()
         await working
         await _tell(gateway, folder, steps)
@@ -151,13 +157,13 @@ def _adapter(kind: str, config: AdapterConfig, desk: AdapterContext, steps: Step
     return adapter
 
 
-def _drop_file(home: Home) -> None:
+def _drop_file(home: Home, way: str) -> None:
     """What the answer brings along; put there once, long ago."""
     home.outgoing(WHERE)
     outgoing = home.folder(WHERE) / "outgoing"
     if any(path.is_file() for path in outgoing.rglob("*")):
         return
-    file = outgoing / "pending" / "report.txt"
+    file = outgoing / ("pending" if way == "pending" else "") / "report.txt"
     file.write_text("a report")
     os.utime(file, (1_700_000_000, 1_700_000_000))
 
@@ -195,8 +201,8 @@ def lived(folder: Path, *given: Any) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def main(folder: Path, kind: str, policy: str, trouble: str, lives: int) -> None:
-    given = (kind, policy, trouble)
+def main(folder: Path, kind: str, policy: str, trouble: str, lives: int, way: str) -> None:
+    given = (kind, policy, trouble, way)
     (folder / "whole").mkdir(parents=True)
     life(folder / "whole", *given, None)  # not forked: what is imported on first use is there for all others then
     count = len(json.loads((folder / "whole" / "told").read_text())["steps"])
@@ -220,4 +226,4 @@ def main(folder: Path, kind: str, policy: str, trouble: str, lives: int) -> None
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]), sys.argv[6])

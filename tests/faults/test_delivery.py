@@ -29,10 +29,10 @@ STEPS = {
 }
 
 
-def rounds(folder: Path, kind: str, policy: str, trouble: str) -> list[dict[str, Any]]:
+def rounds(folder: Path, kind: str, policy: str, trouble: str, way: str = "pending") -> list[dict[str, Any]]:
     """What was left after every round."""
     done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(folder), kind, policy, trouble, str(LIVES)],
+        [sys.executable, str(PROGRAM), str(folder), kind, policy, trouble, str(LIVES), way],
         capture_output=True,
         text=True,
         timeout=ROUND_SECONDS,
@@ -70,6 +70,18 @@ def test_killed_at_any_step_everything_is_shown_once_and_in_order_where_duplicat
         keys = [parcel["key"] for parcel in left["parcels"]]
         assert left["shown"] == keys, f"killed {left['killed']} in round {left['round']}"
         assert [(parcel["files"], parcel["state"]) for parcel in left["parcels"]] == [(1, "sent"), (0, "sent")]
+
+
+@pytest.mark.slow
+def test_killed_at_any_step_a_file_that_two_answers_name_is_sent_once(tmp_path: Path) -> None:
+    all_left = rounds(tmp_path, "key", "hold", "none", "named")
+    assert {left["killed"] for left in all_left} >= STEPS
+    for left in all_left:
+        where = f"killed {left['killed']} in round {left['round']}"
+        assert left["shown"] == [parcel["key"] for parcel in left["parcels"]], where
+        states = [(parcel["files"], parcel["state"]) for parcel in left["parcels"]]
+        assert states == [(1, "sent"), (0, "sent"), (0, "sent")], where
+        check_state_folder(Path(left["home"]))
 
 
 @pytest.mark.slow

@@ -2,10 +2,13 @@
 
 import asyncio
 import base64
+import io
 import json
 import random
+import sqlite3
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +181,45 @@ def test_killed_while_a_command_reads_neither_it_nor_its_children_nor_its_files_
     killed.started.add(int(begun.read_text()))
     killed.kill()
     killed.check(SAID)
+
+
+def test_killed_while_media_is_read_ahead_it_is_read_once(tmp_path: Path, nursery: Nursery) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    off = {kind: {"enabled": False} for kind in ("audio", "video", "document")}
+    media = {"read_ahead": "local", "image": {"models": [{"provider": "local_rapidocr"}]}, **off}
+    (home / "belino.json").write_text(json.dumps({"tools": {"media": media}}), encoding="utf-8")
+    gateway = ForkedGateway(nursery, home)
+    gateway.failpoint = "reading.kept:1"
+    gateway.start()
+    picture = {"mime_type": "image/png", "file_name": "p.png", "content": base64.b64encode(_sign()).decode()}
+    body = {"conversation": WEB, "message": "what is this?", "attachments": [picture], "id": "p1"}
+    assert gateway.call("POST", "/api/messages", body)[0] == 200
+    until(lambda: gateway.ended is not None, "nothing was read ahead")
+    gateway.failpoint = ""
+    gateway.start()
+    search = f"/api/search?conversation={WEB}&intent=platform"
+    until(lambda: gateway.call("GET", search)[1]["found"] == 1, "what was read ahead is not found")
+    until(lambda: _places(home) == ["done"], "reading ahead does not end")
+    question = history(gateway, WEB)[0]
+    assert question["outcome"] == "answered"
+    status, told = gateway.call("GET", f"/api/readings/{question['media'][0]['ref']}")
+    assert status == 200
+    assert [(each["outcome"], each["ahead"]) for each in told["attempts"]] == [("success", True)]
+    assert gateway.stop() == 0
+    check_state_folder(home)
+    assert audit_home(Home(path=home)).is_balanced and "Traceback" not in gateway.log()
+
+
+def _sign() -> bytes:
+    from PIL import Image, ImageDraw, ImageFont
+
+    image, written = Image.new("RGB", (420, 90), "white"), io.BytesIO()
+    ImageDraw.Draw(image).text((20, 20), "PLATFORM 7", fill="black", font=ImageFont.load_default(48))
+    image.save(written, "PNG")
+    return written.getvalue()
+
+
+def _places(home: Path) -> list[str]:
+    with closing(sqlite3.connect(f"file:{home / 'belino.db'}?mode=ro", uri=True)) as database:
+        return [place for (place,) in database.execute("SELECT place FROM read_ahead")]

@@ -212,7 +212,7 @@ class House:
         await until(lambda: sum(gateway.counters.turns.values()) > ended)
         async with asyncio.timeout(PATIENCE):
             while any(parcel.state in UNDER_WAY for parcel in await gateway.store.parcels()):
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.001)
 
     async def history(self, gateway: Gateway, channel: str = "dm") -> tuple[StoredMessage, ...]:
         where = ConversationKey(platform="memory", account="default", channel=channel)

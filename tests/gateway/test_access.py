@@ -116,6 +116,29 @@ def test_a_message_is_judged_by_its_sender_and_place(arrival: Message, standing:
     assert verdict.reason
 
 
+@pytest.mark.parametrize(
+    ("arrival", "may_command"),
+    [
+        (said(BOB, "team"), True),
+        (said(BOB, "team", addressed=False), True),
+        (said(ANN, "dm", direct=True, addressed=False), True),
+        (said(EVE, "team", addressed=False), False),
+        (said(EVE, "mute"), False),
+    ],
+    ids=[
+        "a listed sender who addresses the agent",
+        "the same who does not",
+        "a listed sender who writes to another person",
+        "a stranger",
+        "anybody where the list is empty",
+    ],
+)
+def test_who_may_command_is_known_apart_from_whether_they_address_the_agent(
+    arrival: Message, may_command: bool
+) -> None:
+    assert decide(arrival, ACCESS).sender_may_command is may_command
+
+
 def test_rights_in_direct_messages_give_none_in_channels() -> None:
     assert decide(said(ANN, "team"), ACCESS).standing is Standing.OBSERVED
     assert decide(said(ANN, "elsewhere"), ACCESS).standing is Standing.DENIED

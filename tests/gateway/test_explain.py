@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from belino.domain.errors import AdapterError, NoSuchMessage, RateLimited, Undeliverable
+from belino.domain.errors import AdapterError, NoSuchMessage, RateLimited, SeveralMessages, Undeliverable
 from belino.domain.message import Message
-from belino.gateway.explain import SeveralMessages, as_json, explain, message_name
+from belino.gateway.explain import as_json, explain, message_name
 from belino.gateway.gateway import Gateway
 from belino.storage.store import open_store
 from belino.testing import ScriptedAgent, ToolCall, make_png
@@ -122,6 +122,15 @@ async def test_an_id_that_two_channels_share_is_refused_with_both_names(house: H
             await explain(gateway.store, message.id)
         assert f"memory:default:a/{message.id}" in str(refusal.value)
         assert f"memory:default:b/{message.id}" in str(refusal.value)
+
+
+async def test_a_message_is_explained_by_its_short_id_alone_or_after_its_conversation(house: House) -> None:
+    async with house.at_work() as gateway:
+        said = house.say("hello", channel="team", addressed=False)
+        await gateway.accept(said)
+        (stored,) = await gateway.store.messages(said.conversation, [said.id])
+        for name in (stored.short_id, f"{said.conversation}/{stored.short_id}"):
+            assert (await explain(gateway.store, name)).message.id == said.id
 
 
 @pytest.mark.parametrize("name", ["nothing", "memory:default:dm/m99", "a:b/c", "/", "%ff:x:y/z", ""])

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from belino.adapters.web import Adapter as WebAdapter
 from belino.config import Config, SessionsConfig
+from belino.context.budget import ContextConfig
 from belino.domain.errors import AdapterError, ScopeError
 from belino.domain.media import TextBlock
 from belino.domain.message import Arrival, Author, ConversationKey, Deletion, Edit, Message, Reaction
@@ -134,7 +136,8 @@ async def test_the_items_of_an_album_are_answered_together_once_no_more_come(hou
             await gateway.accept(replace(message, media=(house.picture(message),)))
             await house.clock.advance(1)
         turn = await _one_turn_after(0.5, house, agent)
-    assert sum("[Image: photo.png" in getattr(block, "text", "") for block in turn.blocks) == 3
+    asked = [text for block in turn.blocks if (text := getattr(block, "text", "")).startswith("<<<message")]
+    assert sum("[Image: photo.png" in text for text in asked) == 3
 
 
 @pytest.mark.parametrize("dead_for", [1, 3600], ids=["a moment", "an hour"])
@@ -478,3 +481,9 @@ async def test_memory_is_released_after_an_index_was_brought_up_to_date(
 
 def test_memory_is_released_where_the_c_library_can() -> None:
     release_memory()
+
+
+async def test_days_are_read_in_the_configured_time_zone(house: House) -> None:
+    house.context = ContextConfig(timezone="Asia/Tokyo")
+    async with house.at_work() as gateway:
+        assert gateway.store.zone == ZoneInfo("Asia/Tokyo")

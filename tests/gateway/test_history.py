@@ -4,13 +4,16 @@ from dataclasses import replace
 from datetime import timedelta
 
 from belino.domain.media import TextBlock
-from belino.domain.message import ConversationKey
+from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MessageOutcome
 from belino.gateway.gateway import Gateway
 from belino.testing import ScriptedAgent
 from gateway.house import BOB, House, until
 
 TEAM, OPEN = (ConversationKey(platform="memory", account="default", channel=name) for name in ("team", "open"))
+
+EVE = Author(id="eve", name="Eve")
+STRANGE = {"recalled in team": True, "overheard": False, "by a stranger": True}
 
 
 def remember(house: House, *texts: str, where: ConversationKey = TEAM, thread: str | None = None) -> None:
@@ -80,6 +83,19 @@ async def test_a_turn_in_an_old_thread_is_told_how_it_began(house: House) -> Non
         assert "how it began" in told and "a reply" in told
         await ask(house, gateway, "and then?", channel="team", conversation=thread)
         assert len(house.wire._far_side.asked) == 2
+
+
+async def test_only_lines_of_those_who_may_not_command_are_marked_live_or_recalled(house: House) -> None:
+    remember(house, "recalled in team")
+    remember(house, "recalled in open", where=OPEN)
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("overheard", author=BOB, channel="team", addressed=False))
+        await gateway.accept(house.say("by a stranger", author=EVE, channel="team", addressed=False))
+        told = (await ask(house, gateway, "what was said?", author=BOB, channel="team")).splitlines()
+        marked = {text: any(text in line and "observed" in line for line in told) for text in STRANGE}
+        assert marked == STRANGE
+        told = (await ask(house, gateway, "and here?", channel="open")).splitlines()
+        assert [line for line in told if "recalled in open" in line and "observed" not in line]
 
 
 async def test_what_is_offered_live_after_it_was_recalled_is_answered(house: House) -> None:

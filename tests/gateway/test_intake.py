@@ -97,7 +97,7 @@ async def test_an_edit_is_judged_by_the_message_it_came_with(house: House, runs:
 
 async def test_one_that_cannot_be_stored_leaves_those_before_it_and_none_after(house: House) -> None:
     first, second, broken, last = (house.say(f"{number}", author=EVE, channel="team") for number in range(4))
-    poison = replace(broken, id=2**70)  # type: ignore[arg-type]  # no column holds it
+    poison = replace(broken, reply_to=2**70)  # type: ignore[arg-type]  # no column holds it
     async with house.gateway() as gateway:
         with pytest.raises(OverflowError):
             await door(gateway).many(numbered([first, second, poison, last]))

@@ -25,9 +25,11 @@ def gone(message: Message, channel: str = "dm") -> Deletion:
     return Deletion(conversation=where, id=f"gone-{message.id}", message_id=message.id, author=None, sent=message.sent)
 
 
-async def picture(house: House, gateway: Gateway, *, channel: str = "dm", item: str = "f1") -> tuple[Message, str]:
+async def picture(
+    house: House, gateway: Gateway, *, channel: str = "dm", item: str = "f1", content: bytes = PICTURE
+) -> tuple[Message, str]:
     """Somebody sends a picture; its message and its ref."""
-    house.wire._far_side.files[item] = PICTURE
+    house.wire._far_side.files[item] = content
     message = house.say("look", channel=channel)
     message = replace(message, media=(house.picture(message, item=item),))
     await house.ask(gateway, message)
@@ -195,8 +197,7 @@ async def test_strays_are_counted_by_the_doctor_and_put_aside_an_hour_after_the_
         await until(lambda: gateway.soundness()[0].says != "it is being checked")
         assert [finding.name for finding in gateway.soundness()] == ["database"]
         for number in range(9):
-            await picture(house, gateway, item=f"f{number}")
-            house.wire._far_side.files[f"f{number}"] = make_png(40, 30 + number)
+            await picture(house, gateway, item=f"f{number}", content=make_png(40, 30 + number))
         for record in await gateway.store.refs(None):
             await gateway.fetch(record)
         stray = house.home.blobs / "ab" / "ab" / ("ab" * 32)

@@ -74,15 +74,18 @@ async def test_what_fails_again_says_so_again_and_can_be_retried_again(house: Ho
     assert house.wire.texts() == [SORRY, SORRY, "the answer"]
 
 
-async def test_whoever_watches_sees_a_retried_message_wait(house: House) -> None:
+async def test_a_subscriber_sees_a_retried_message_wait(house: House) -> None:
     house.agent = ScriptedAgent(AgentError("the model is gone"))
     async with house.at_work() as gateway:
         message = await failed(house, gateway)
         async with gateway.notices.subscribe() as notices:
             await gateway.retry_message(message)
-            heard = [await anext(notices), await anext(notices)]
-    assert [notice.kind for notice in heard] == [NoticeKind.MESSAGE, NoticeKind.TURN]
-    payload = heard[1].payload
+            heard = [await anext(notices)]
+            # The delivery of the failed turn's apology may be reported in between.
+            while heard[-1].kind is not NoticeKind.TURN:
+                heard.append(await anext(notices))
+    assert {notice.kind for notice in heard} - {NoticeKind.PARCEL} == {NoticeKind.MESSAGE, NoticeKind.TURN}
+    payload = heard[-1].payload
     assert isinstance(payload, TurnNotice)
     assert payload.state == "waiting"
 

@@ -14,7 +14,7 @@ import pytest
 
 from belino.config import Config, from_table
 from belino.domain.errors import ToolError
-from belino.domain.media import FileBlock, ImageBlock, TextBlock
+from belino.domain.media import Block, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Agent
 from belino.domain.stored import StoredMessage
@@ -161,7 +161,7 @@ class Curious:
 
     async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
         self.turns.append(turn)
-        for ref in re.findall(r"ref:([a-z]+_\w{12})", told(turn)):
+        for ref in dict.fromkeys(re.findall(r"ref:([a-z]+_\w{12})", told(turn))):
             try:
                 self.seen += await turn.toolbox.call("fetch_media", {"ref": ref})
             except ToolError as error:
@@ -201,5 +201,5 @@ def told(turn: Turn) -> str:
     return text_of(turn.blocks)
 
 
-def text_of(blocks: Sequence[TextBlock | ImageBlock | FileBlock]) -> str:
+def text_of(blocks: Sequence[Block]) -> str:
     return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))

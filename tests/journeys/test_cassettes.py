@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from copy import deepcopy
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ import pytest
 
 from belino.cassette.file import Cassette, read_cassette
 from belino.config import AgentConfig
+from belino.domain.media import TextBlock
 from belino.domain.ports import Hook, TakesHooks
+from belino.domain.turn import Final, ReplyPart, Turn
 from belino.gateway.gateway import Gateway
 from belino.gateway.replay import Replayed, replay
 from belino.testing import ScriptedAgent, SlackServer, ToolCall, check_cassette
@@ -66,6 +70,26 @@ async def test_edits_replies_and_an_agent_that_remembers_replay_without_a_differ
     assert told(await replay(cassette)) == ""
 
 
+class Reader:
+    """Reads the first line of its channel in full, by the short id that it was told."""
+
+    remembers = False
+    sees_images = False
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        lines = "\n".join(block.text for block in turn.blocks if isinstance(block, TextBlock)).splitlines()
+        first = next(after for line, after in pairwise(lines) if line.startswith("id|time|")).partition("|")[0]
+        (told,) = await turn.toolbox.call("channel_messages", {"message_ids": [first]})
+        assert isinstance(told, TextBlock) and "Not found" not in told.text
+        yield Final(text="read")
+
+
+async def test_a_message_that_the_agent_named_by_its_short_id_is_found_in_the_replay(tmp_path: Path) -> None:
+    async with place_on("telegram", tmp_path / "home") as place:
+        written = await record(place, Reader(), talk_back_and_forth)
+    assert told(await replay(read_cassette(written.path))) == ""
+
+
 async def test_an_answer_that_was_shown_while_it_was_written_replays_without_a_difference(tmp_path: Path) -> None:
     async def in_private(place: BusyPlace, gateway: Gateway) -> None:
         place.write("tell me a story")
@@ -92,7 +116,8 @@ async def test_another_agent_differs_in_what_it_says_and_not_in_what_it_is_told(
 async def test_a_prompt_that_was_another_one_is_shown_with_the_lines_that_differ(cassette: Cassette) -> None:
     records = deepcopy(list(cassette.records))
     exchange = next(record for record in records if record["record"] == "exchange")
-    exchange["blocks"][-1]["text"] = exchange["blocks"][-1]["text"].replace("from:", "by:")
+    message = next(block for block in exchange["blocks"] if block.get("text", "").startswith("<<<message"))
+    message["text"] = message["text"].replace("from:", "by:")
     replayed = await replay(replace(cassette, records=tuple(records)))
     assert kinds(replayed) == {"prompt"}
     assert "-by: " in told(replayed)

@@ -12,10 +12,13 @@ from belino.domain.media import TextBlock
 from belino.domain.turn import Turn
 from belino.gateway.explain import explain
 from belino.testing import TelegramServer, make_jpeg
+from belino.testing.file_server import FakeUpload
 from journeys.busy_group import BOT, BusyGroup
 from journeys.busy_place import told, until
 
 pytestmark = pytest.mark.slow
+
+ASKED = "what does a.txt say?"
 
 
 @pytest.fixture
@@ -59,7 +62,7 @@ async def test_the_group_is_told_once_then_what_was_missed_and_nothing_is_fetche
     assert "bring bread" in news and "and cheese" in news and "remark 29 about the lake" in news
     assert len(third.blocks) == 1 and "thanks" in told(third)
     (attached,) = [step.reason for step in story.steps if step.outcome == "context attached"]
-    assert re.fullmatch(r"\d+ tokens: 20 messages before it", attached)
+    assert re.fullmatch(r"\d+ tokens: 20 messages before it, 10 left out", attached)
     assert group.downloads == 0
 
 
@@ -94,3 +97,23 @@ async def test_the_demo_agent_finds_what_was_said_in_a_busy_group(group: BusyGro
     assert "no model" in found
     assert "I searched this channel for “submarines”" in nothing and "keyword:submarines" not in nothing
     assert "Besides your message I was told this, " in about and "remark 39 about the weather" in about
+
+
+async def test_the_question_on_a_photo_is_the_message_and_the_demo_agent_answers_it(group: BusyGroup) -> None:
+    async with group.gateway(demo.Agent(demo.Config())) as gateway:
+        group.server.say(group.ann, group.ann, document=FakeUpload(content=b"Hello notes", name="a.txt"), caption=ASKED)
+        await until(lambda: len(group.answers()) == 1)
+        asked, *_ = await gateway.store.history(group.channel(group.ann))
+    assert asked.text == ASKED
+    (answer,) = group.answers()
+    assert "You sent me 5 words and 1 attachment" in answer and "Hello notes" in answer
+
+
+async def test_a_caption_is_told_as_the_text_of_its_message(group: BusyGroup) -> None:
+    async with group.gateway():
+        group.server.say(group.ann, group.ann, photo=make_jpeg(64, 48), caption="What is in this image?")
+        await until(lambda: len(group.answers()) == 1)
+    (turn,) = group.agent.turns
+    lines = part(turn, "message").splitlines()
+    assert lines[lines.index("text:") + 1] == "What is in this image?"
+    assert re.search(r"^prices: tg_\w{12} image ~\d+$", told(turn), re.MULTILINE)

@@ -61,7 +61,7 @@ class Journey:
 
     def __init__(self, house: House, agent: Viewer) -> None:
         self.house, self.agent = house, agent
-        house.agent = agent
+        house.agent, house.context = agent, ContextConfig(attach_media="never")
         wire = house.prepare()
         self.files = wire._far_side.files
         self.refs: list[str] = []
@@ -320,7 +320,7 @@ async def test_a_message_picture_attached_unasked_is_named_when_it_comes_again(j
         await talk.say("see again", CAT, "other.png")
         assert not pictures(agent.turns[-1].blocks)
         assert re.search(r"\[Image: other.png, .*, shown at turn 1\]", told(agent.turns[-1]))
-        assert (await talk.steps("see again"))["pictures attached"] == "1 shown before"
+        assert (await talk.steps("see again"))["media attached"] == "1 shown before"
         ref = await talk.say("see and look", DOG, "dog.png")
         assert pictures(agent.turns[-1].blocks) == [DOG]
         assert not pictures(agent.answers[-1]) and "in this turn already" in words(agent.answers[-1])

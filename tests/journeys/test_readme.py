@@ -106,12 +106,15 @@ def test_the_example_answers_in_the_web_chat(tmp_path: Path) -> None:
             assert process.stdout is not None
             assert "#token=" in process.stdout.readline()
             gateway = Running(home)
-            assert gateway.call("POST", "/api/messages", {"conversation": MAIN, "message": "Hello"})[0] == 200
-            assert wait_for(lambda: answer_in(gateway))["text"].startswith("On my shelf:")
+            file = {"mime_type": "text/plain", "file_name": "a.txt", "content": base64.b64encode(b"hello").decode()}
+            said = {"conversation": MAIN, "message": "Hello", "attachments": [file]}
+            assert gateway.call("POST", "/api/messages", said)[0] == 200
+            answer = wait_for(lambda: answer_in(gateway))["text"]
+            assert answer.startswith("1 files from You. On my shelf:") and "a.txt" in answer
             assert gateway.call("GET", "/api/status")[1]["agent"] == {"name": "belino", "kind": "Librarian"}
             process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=60)
-            assert (process.returncode, "Traceback" in said) == (0, False)
+            _, printed = process.communicate(timeout=60)
+            assert (process.returncode, "Traceback" in printed) == (0, False)
         finally:
             process.kill()
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from belino.domain.media import ImageBlock
+from belino.domain.media import ImageBlock, TextBlock
 from belino.domain.outcome import MediaOutcome, MessageOutcome
-from belino.testing import FakeClock, FakeUpload, ScriptedAgent, SlackPace, SlackServer, make_jpeg, make_png
+from belino.testing import FakeClock, FakeUpload, ScriptedAgent, SlackPace, SlackServer, ToolCall, make_jpeg, make_png
 from belino.testing.faults import CannedAnswer, Reset, Stall
 from journeys.busy_place import KILLS, Curious, peak_megabytes, told, until
 from journeys.busy_workspace import BOT, BusyWorkspace
@@ -29,14 +29,14 @@ async def crew(tmp_path: Path) -> AsyncIterator[BusyWorkspace]:
         yield BusyWorkspace(slack, tmp_path / "home")
 
 
-async def test_ten_files_with_text_are_one_turn_and_fetch_nothing(crew: BusyWorkspace) -> None:
+async def test_ten_files_with_text_are_one_turn_and_three_of_them_are_fetched(crew: BusyWorkspace) -> None:
     async with crew.gateway():
         crew.slack.say(crew.room, crew.bob, f"{BOT} all ten", files=[make_jpeg(64, 48 + n) for n in range(10)])
         await until(lambda: crew.answers() == ["turn 1"])
     (turn,) = crew.agent.turns
-    assert len(re.findall(r"\[Image: .*?ref:sl_\w{12}\]", told(turn))) == 10
+    assert len(re.findall(r"\[Image: .*?ref:sl_\w{12}\]", told(turn).partition("<<<media")[0])) == 10
     assert "@belino all ten" in told(turn)
-    assert crew.downloads == 0
+    assert crew.downloads == 3
 
 
 async def test_a_recording_that_cannot_be_heard_is_a_line_with_the_reason(crew: BusyWorkspace) -> None:
@@ -275,3 +275,52 @@ async def test_a_file_of_100_megabytes_comes_in_without_costing_memory(crew: Bus
         assert crew.slack.bytes_served >= len(content)
         used = peak_megabytes(process) - before
         assert used < 16, used
+
+
+async def test_old_threads_are_lively_from_the_first_message_on_and_cost_one_call(crew: BusyWorkspace) -> None:
+    for number in range(3):
+        root = crew.slack.say(crew.room, crew.bob, f"old question {number}")
+        for reply in range(3):
+            crew.slack.say(crew.room, crew.ann, f"reply {reply}", thread=root)
+    async with crew.gateway() as gateway:
+        crew.slack.say(crew.room, crew.bob, f"{BOT} what is going on?")
+        await until(lambda: crew.answers() == ["turn 1"])
+        known = await gateway.store.thread(crew.channel(), root["ts"])
+    lines = [line for line in told(crew.agent.turns[0]).splitlines() if "|old question" in line]
+    assert len(lines) == 3 and all(re.search(r"\|\(3 replies, last \d\d:\d\d\)$", line) for line in lines)
+    assert known is not None and (known.total, known.stored) == (3, 0)
+    assert (crew.slack.calls["conversations.history"], crew.slack.calls["conversations.replies"]) == (1, 0)
+
+
+async def test_the_words_beside_one_file_are_the_text_of_its_message(crew: BusyWorkspace) -> None:
+    async with crew.gateway() as gateway:
+        crew.slack.say(crew.ann, crew.ann, "What is this?", files=[make_jpeg(64, 48)])
+        await until(lambda: crew.answers() == ["turn 1"])
+        names = [channel.name for channel in await gateway.store.channels()]
+    assert "\ntext:\nWhat is this?\n" in told(crew.agent.turns[0])
+    assert names == ["Ann"]
+
+
+async def test_in_a_thread_the_agent_is_told_how_much_the_channel_said_and_can_read_it(crew: BusyWorkspace) -> None:
+    root = crew.slack.say(crew.room, crew.bob, "the plan")
+    async with crew.gateway():
+        crew.slack.say(crew.room, crew.bob, f"{BOT} what do you think?", thread=root)
+        await until(lambda: len(crew.answers()) == 1)
+        for number in range(3):
+            crew.slack.say(crew.room, crew.bob, f"news {number}: the ferry is cancelled")
+        crew.slack.say(crew.room, crew.bob, f"{BOT} did you see the news in the channel?", thread=root)
+        await until(lambda: len(crew.answers()) == 2)
+        news = told(crew.agent.turns[1])
+        found = re.search(r"3 said in the channel itself: channel_messages\(cursor=(\d+)\)", news)
+        assert found is not None and "ferry" not in news
+        crew.agent.script.append(
+            [ToolCall(name="channel_messages", arguments={"cursor": found[1], "max_replies": 3}), "read"]
+        )
+        crew.slack.say(crew.room, crew.bob, f"{BOT} read it", thread=root)
+        await until(lambda: len(crew.answers()) == 3)
+    ((page,),) = crew.agent.answers
+    assert isinstance(page, TextBlock) and re.findall(r"\|(news \d): the ferry", page.text) == [
+        "news 0",
+        "news 1",
+        "news 2",
+    ]

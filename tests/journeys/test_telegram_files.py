@@ -4,17 +4,20 @@ import asyncio
 import hashlib
 import io
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import RawTestServer
 from PIL import Image
 
 from belino.domain.message import ConversationKey
 from belino.domain.reply import ParcelState
 from belino.gateway.gateway import Gateway
-from belino.testing import ScriptedAgent, TelegramServer, make_jpeg, make_pdf, make_png
+from belino.testing import ScriptedAgent, TelegramServer, ToolCall, make_jpeg, make_pdf, make_png
 from belino.testing.faults import CannedAnswer, Stall
 from belino.testing.files import sample_files
 from journeys.busy_group import BOT, BusyGroup
@@ -113,6 +116,48 @@ async def test_what_keeps_the_rules_of_stickers_is_one_and_any_other_film_a_docu
     assert hashes(group) == [sha256(content) for content in files.values()]
     told = [text_of(answer).partition("your answer ")[2].partition(" (")[0].rstrip(".") for answer in agent.answers]
     assert told == ["as a sticker", "as a sticker", "as a document"]
+
+
+async def test_a_still_picture_that_telegram_does_not_take_as_a_photo_is_made_one(group: BusyGroup) -> None:
+    files = {f"still.{form}": drawn(form) for form in ("gif", "bmp", "tiff")}
+    agent = ScriptedAgent([*[send(group.offer(name, content)) for name, content in files.items()], "There."])
+    async with group.gateway(agent) as gateway:
+        group.server.say(group.ann, group.ann, "pictures, please")
+        await until(lambda: confirmed(gateway, 2))
+    assert forms(group) == ["photo", "photo", "photo", "text"]
+
+
+def drawn(form: str) -> bytes:
+    """A still picture, by the real encoder."""
+    written = io.BytesIO()
+    Image.linear_gradient("L").save(written, form)
+    return written.getvalue()
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_a_url_on_a_private_address_is_sent_where_the_operator_allows_it(
+    group: BusyGroup, monkeypatch: pytest.MonkeyPatch, allowed: bool
+) -> None:
+    async with files_server({"/report": PAGE}) as place:
+        table = group.table() | {"net": {"allow": [place] if allowed else []}}
+        monkeypatch.setattr(group, "table", lambda: table)
+        call = ToolCall(name="send_media", arguments={"url": f"http://{place}/report"})
+        async with group.gateway(ScriptedAgent([call, "As you wished."])) as gateway:
+            group.server.say(group.ann, group.ann, "the report, please")
+            await until(lambda: confirmed(gateway, 2 if allowed else 1))
+    assert forms(group) == (["document", "text"] if allowed else ["text"])
+    assert hashes(group) == ([sha256(PAGE)] if allowed else [])
+
+
+@asynccontextmanager
+async def files_server(files: Mapping[str, bytes]) -> AsyncIterator[str]:
+    """An HTTP server with these files, at its host and port."""
+
+    async def serve(request: web.BaseRequest) -> web.Response:
+        return web.Response(body=files[request.path], content_type="application/pdf")
+
+    async with RawTestServer(serve) as server:
+        yield f"127.0.0.1:{server.port}"
 
 
 async def test_an_answer_in_a_topic_brings_its_files_there(group: BusyGroup) -> None:

@@ -60,6 +60,14 @@ def test_a_voice_message_is_answered_by_what_was_said_and_everything_about_it_ca
         assert gateway.stop() == 0
 
 
+def test_a_document_that_belino_reads_itself_counts_as_read(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        send(gateway, "when?", "notes.txt", "text/plain", b"The ferry leaves at nine.\n", key="d1")
+        until_idle(gateway)
+        (step,) = [step for step in story(gateway, "d1")["steps"] if step["stage"] == "reading"]
+        assert (step["outcome"], step["reason"]) == ("read", "document by belino")
+
+
 def test_a_failing_provider_costs_the_reading_and_not_the_answer(tmp_path: Path, scribe: Scribe) -> None:
     home = tmp_path / "home"
     configure(home, "audio")

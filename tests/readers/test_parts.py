@@ -4,7 +4,7 @@ import pytest
 
 from belino.domain.media import DocumentUnit, Unread
 from belino.readers import parts as module
-from belino.readers.parts import BlockCutter, CannotRead, DocumentBlock, Parts, ReadOptions, hidden, table
+from belino.readers.parts import BlockCutter, CannotRead, ParagraphBlock, Parts, ReadOptions, hidden, table
 
 
 def parts(at_most: int | None = None, **options: int) -> Parts:
@@ -54,10 +54,10 @@ def test_the_items_of_a_list_stay_together() -> None:
     cutter = BlockCutter(parts())
     cutter.take(
         [
-            DocumentBlock(text="a"),
-            DocumentBlock(text="- b", item=True),
-            DocumentBlock(text="- c", item=True),
-            DocumentBlock(text="d"),
+            ParagraphBlock(text="a"),
+            ParagraphBlock(text="- b", item=True),
+            ParagraphBlock(text="- c", item=True),
+            ParagraphBlock(text="d"),
         ]
     )
     assert cutter.document().parts[0].text == "a\n\n- b\n- c\n\nd"

@@ -63,6 +63,27 @@ async def test_a_picture_in_the_frame_reaches_the_agent(site: Any) -> None:
         assert "40" in (await answered(chat))["text"]
 
 
+async def test_what_clients_of_other_servers_send_with_the_same_method_is_accepted(site: Any) -> None:
+    picture = {"type": "image", "mimeType": "image/png", "fileName": "p.png", "content": content(make_png(4, 3))}
+    sent = {
+        "conversation": MAIN,
+        "message": "what is this?",
+        "sessionKey": "agent:main:main",
+        "thinking": "low",
+        "deliver": False,
+        "timeoutMs": 30_000,
+        "idempotencyKey": "5f0c1b-1",
+        "attachments": [{**picture, "id": "a1", "size": 70, "width": 4, "height": 3}],
+    }
+    async with site.socket() as chat:
+        first, again = [await chat.call("chat.send", **sent) for _ in range(2)]
+        assert first["ok"] and first["payload"]["message_id"] == again["payload"]["message_id"] == "5f0c1b-1"
+        (media,) = first["payload"]["message"]["media"]
+        assert (media["file_name"], media["width"]) == ("p.png", 4)
+        refused = await chat.call("chat.send", **sent, path="/etc/passwd")
+        assert refused["error"]["code"] == "bad_request"
+
+
 async def test_a_recorded_sound_arrives_as_a_voice_message_and_a_picture_does_not(site: Any) -> None:
     async with site.socket() as chat:
         spoken = {

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from belino.domain.message import ConversationKey
+from belino.domain.message import Author, ConversationKey, Message
 
 MAIN = "web:default:main"
 OTHER = ConversationKey(platform="web", account="default", channel="other")
@@ -36,9 +36,37 @@ async def test_a_search_finds_what_was_said_a_page_at_a_time(site: Any) -> None:
     assert len(set(found)) == len(found) and {f"m{number}" for number in range(5)} <= set(found)
 
 
+async def test_several_questions_are_answered_in_turn_and_a_message_may_be_named_to_search_near(site: Any) -> None:
+    await say(site, "the rollout is on Monday", *("lunch?" for _ in range(6)), "the budget is 900, all of it")
+    _, page, _ = await site.ask("GET", f"/api/search?conversation={MAIN}&intents=rollout,budget%252C%20all&limit=2")
+    assert {one["message_id"] for one in page["results"]} == {"m0", "m7"}
+    short = (await site.gateway.store.find_messages("m2"))[0].short_id
+    for name in ("m2", short):
+        status, page, _ = await site.ask("GET", f"/api/search?conversation={MAIN}&intent=lunch&near={name}&limit=1")
+        assert status == 200 and page["found"] == 5  # the message itself is not among what is near it
+
+
+async def test_no_match_is_told_as_such(site: Any) -> None:
+    await say(site, "hello", "and good morning")
+    _, page, _ = await site.ask("GET", f"/api/search?conversation={MAIN}&intent=zyzzyva")
+    assert (page["total"], page["found"], page["nearby"]) == (0, 0, 0)
+    assert {one["match"] for one in page["results"]} <= {"recent"}
+
+
+async def test_a_channel_of_which_only_history_is_stored_is_searched(site: Any) -> None:
+    where = ConversationKey(platform="slack", account="default", channel="C1")
+    author = Author(id="U1", name="Bo")
+    old = Message(conversation=where, id="1", author=author, sent=site.gateway.clock.now(), text="the rollout waits")
+    await site.gateway.store.take_history(where, [old])
+    status, page, _ = await site.ask("GET", f"/api/search?conversation={where}&intent=rollout")
+    assert status == 200 and page["found"] == 1
+
+
 @pytest.mark.parametrize(
     ("query", "status"),
     [
+        (f"conversation={MAIN}&intent=x&near=nothing", 400),
+        (f"conversation={MAIN}&intents=a,b,c,d,e", 400),
         ("intent=x", 400),
         (f"conversation={MAIN}", 400),
         (f"conversation={MAIN}&intent=%20", 400),

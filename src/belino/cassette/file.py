@@ -40,8 +40,8 @@ ARRIVALS: Mapping[str, type[Any]] = {
 PARTS: Mapping[str, type[Any]] = {
     kind.__name__: kind for kind in (TextDelta, ToolNote, Accepted, Compacted, Usage, Refused, Final)
 }
-UNWRITTEN = frozenset({"sealed", "chunks", "pending", "waveform"})
-"""Keys of media, and what exists only in a running process."""
+UNWRITTEN = frozenset({"sealed", "chunks", "pending", "waveform", "other_names"})
+"""Keys of media, what exists only in a running process, and names that only searches use."""
 
 
 class Unreadable(BelinoError):

@@ -45,7 +45,7 @@ _OWN_KEYS = re.compile(
 )
 
 # Words that belino itself writes into prompts, and roles that identify no person.
-_NOBODY = frozenset(
+_NO_PERSON = frozenset(
     [
         "you",
         "user",
@@ -147,7 +147,7 @@ class Pseudonyms:
     def learn_id(self, value: object) -> None:
         """Learn an id of a person, place, message or file."""
         text = str(value)
-        if isinstance(value, bool) or _STAMP.match(text) or text.casefold() in _NOBODY:
+        if isinstance(value, bool) or _STAMP.match(text) or text.casefold() in _NO_PERSON:
             return
         if len(text.lstrip("-")) >= SHORTEST_ID and "://" not in text and not any(c.isspace() for c in text):
             self._ids.add(text)
@@ -156,7 +156,7 @@ class Pseudonyms:
     def learn_name(self, name: str) -> None:
         """Learn the name of a person or place: each word of it is replaced."""
         for word in _WORD.findall(name):
-            if len(word) >= SHORTEST_NAME and word.casefold() not in _NOBODY and not word.isdecimal():
+            if len(word) >= SHORTEST_NAME and word.casefold() not in _NO_PERSON and not word.isdecimal():
                 self._names.add(word.casefold())
                 self._pattern = None
 

@@ -11,14 +11,16 @@ import ssl
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
 from belino.cli.command import NotRunning
-from belino.domain.errors import BelinoError
+from belino.domain.errors import BelinoError, ConfigError
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
+    from belino.storage.static_vectors import SearchConfig
     from belino.storage.store import Store
 
 ANSWER_SECONDS = 30.0
@@ -146,11 +148,25 @@ async def with_store(home: Home, question: "Callable[[Store], Awaitable[Any]]") 
     from belino.net.clock import SystemClock
     from belino.storage.store import open_store
 
-    store = await open_store(home, clock=SystemClock())
+    zone, search = _settings(home)
+    store = await open_store(home, clock=SystemClock(), zone=zone, search=search)
     try:
         return plain(await question(store))
     finally:
         await store.close()
+
+
+def _settings(home: Home) -> "tuple[tzinfo, SearchConfig]":
+    """The configured time zone and search; the defaults if the configuration cannot be read."""
+    from belino.config.read import load
+    from belino.net.clock import time_zone
+    from belino.storage.static_vectors import SearchConfig
+
+    try:
+        config = load(home)
+    except ConfigError:  # which other commands report
+        return time_zone(), SearchConfig()
+    return time_zone(config.context.timezone), config.search
 
 
 def plain(value: object) -> Any:

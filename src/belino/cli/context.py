@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from belino.storage.store import Store
 
 MESSAGE_ID_CHARS = 256
+MANIFEST_KEYS = (
+    "artifact_id",
+    "display_name",
+    "media_type",
+    "source_message_id",
+    "source_thread_id",
+    "included_at_turn",
+    "content_hash",
+)
+MANIFEST_COLUMNS = ("ref", "name", "type", "message", "thread", "turn", "sha256", "in memory")
 
 
 def context_arguments(parser: ArgumentParser) -> None:
@@ -23,7 +33,7 @@ def context_arguments(parser: ArgumentParser) -> None:
         "--at",
         type=text_up_to(MESSAGE_ID_CHARS),
         metavar="MESSAGE",
-        help="the id of the message to answer (default: the last one)",
+        help="the id of the message to answer, as if nothing had come after it (default: the last one)",
     )
 
 
@@ -36,8 +46,11 @@ def run_context(args: Namespace) -> int:
         from belino.turns.preview import as_json, preview
 
         home = Home.at(args.home)
-        config, key = load(home).context, home.key_file.read_bytes()
-        return as_json(await preview(store, conversation, args.at, config, clock=SystemClock(), key=key))
+        config, key = load(home), home.key_file.read_bytes()
+        side = config.media.image_block_side
+        return as_json(
+            await preview(store, conversation, args.at, config.context, clock=SystemClock(), key=key, picture_side=side)
+        )
 
     answer = ask(
         args,
@@ -72,3 +85,18 @@ def _show(answer: dict[str, Any]) -> None:
             print(f"{paint(part['part'], 'yellow')}: {why}")
     if answer["note"]:
         print(f"{paint('note', 'yellow')}: {answer['note']}")
+    show_shown_media(answer["session"])
+
+
+def show_shown_media(session: dict[str, Any]) -> None:
+    """The manifest of a session, what its memory lost, and what is attached again."""
+    records, lost, again = session["manifest"], set(session["lost"]), session["reattach"]
+    if not records:
+        return
+    print(f"\n{paint('Media shown to the agent', 'bold')}")
+    rows = [(*(one[key] for key in MANIFEST_KEYS), "lost" if one["artifact_id"] in lost else "yes") for one in records]
+    show_table(MANIFEST_COLUMNS, rows, empty="")
+    if session["compacted"]:
+        print(clean(f"The agent's memory was shortened; its next turn attaches again: {', '.join(again) or 'nothing'}"))
+    elif again:
+        print(clean(f"If the agent's memory is shortened, these are attached again: {', '.join(again)}"))

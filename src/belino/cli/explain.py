@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from belino.cli import OK
 from belino.cli.client import GatewayClient, ask
 from belino.cli.command import text_up_to
+from belino.cli.context import show_shown_media
 from belino.cli.show import clean, local_clock, local_time, paint, shorten, show_json
 from belino.domain.errors import BelinoError
 
@@ -61,6 +62,7 @@ def _show(answer: dict[str, Any]) -> None:
         why = f": {step['reason']}" if step.get("reason") else ""
         told = clean(f"{step['outcome']}{subject}{why}")
         print(f"{paint(local_clock(step['at']), 'dim')}  {step['stage']:<9} {told}")
+    show_shown_media(answer["session"])
 
 
 retry_arguments = explain_arguments

@@ -173,11 +173,11 @@ def plan_files(args: Namespace) -> int:
 
 def _formats(output: Path) -> tuple[str, ...]:
     """The format that the output's name implies; any, if none."""
-    from belino.media.image.images import FORMATS
+    from belino.media.image.images import TAKEN
 
     wanted = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp"}
     suffix = output.suffix.lower()
-    return (wanted[suffix],) if suffix in wanted else FORMATS
+    return (wanted[suffix],) if suffix in wanted else TAKEN
 
 
 async def _fitted(blob: Blob, path: Path, args: Namespace) -> dict[str, Any]:

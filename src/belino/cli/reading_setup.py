@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 SPEECH = Path(belino.understanding.__file__).with_name("samples") / "speech.ogg"
 SAID = "We meet again on Thursday at ten."
 """What is said in it, by a synthesizer."""
+LOCAL = "local_"
+AHEAD = ("off", "local")
 CHECK_SECONDS = 180.0
 """A local model is loaded first."""
 _DEFAULTS = {MediaCapability.AUDIO: "local_moonshine", MediaCapability.DOCUMENT: "local_tesseract"}
@@ -44,6 +46,8 @@ class _Wanted:
     entry: Mapping[str, Any]
     profile: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
+    read_ahead: str = ""
+    """Whether media is read before it is asked for; empty leaves the setting as it is."""
 
     @property
     def path(self) -> list[str]:
@@ -80,7 +84,19 @@ def _wanted(args: Namespace, home: Home) -> _Wanted:
     profile, secrets = _key(args, home, plugin)
     if profile:
         entry["profile"] = provider
-    return _Wanted(kind=capability, provider=provider, entry=entry, profile=profile, secrets=secrets)
+    ahead = _read_ahead(args) if provider.startswith(LOCAL) else ""
+    return _Wanted(kind=capability, provider=provider, entry=entry, profile=profile, secrets=secrets, read_ahead=ahead)
+
+
+def _read_ahead(args: Namespace) -> str:
+    """What is said about reading ahead, which only local providers do."""
+    question = Question(
+        key="read_ahead", ask=f"Read media between turns, so that search finds it? ({', '.join(AHEAD)})"
+    )
+    said: str = args.read_ahead or asked(args, question, AHEAD[0])
+    if said and said not in AHEAD:
+        raise ConfigError(f"--read-ahead must be one of {', '.join(AHEAD)}, not {said!r}")
+    return said
 
 
 def _given(args: Namespace, plugin: registry.Plugin) -> dict[str, Any]:
@@ -112,6 +128,8 @@ def _edited(home: Home, wanted: _Wanted) -> tuple[dict[str, Any], str]:
     file = home.config_file
     if wanted.profile:
         meant, text = edited(file, ["profiles", wanted.provider], wanted.profile)
+    elif wanted.read_ahead:
+        meant, text = edited(file, ["tools", "media"], {"read_ahead": wanted.read_ahead})
     else:
         meant = dict(read_table(file)) if file.exists() else {}
         text = file.read_text(encoding="utf-8") if file.exists() else ""
@@ -156,6 +174,8 @@ def _tell(args: Namespace, home: Home, wanted: _Wanted, findings: Sequence[Findi
         print("Nothing was changed.")
         return
     print(clean(f"Added [[{table}]] to {home.config_file}."))
+    if wanted.read_ahead:
+        print(f"tools.media.read_ahead is {wanted.read_ahead}.")
     print("Restart the running gateway." if running else "Start the gateway: belino serve")
     print(f"Try it on a file of yours: belino media {_COMMANDS[wanted.kind]} FILE")
 

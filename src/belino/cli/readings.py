@@ -94,7 +94,7 @@ def _row(attempt: dict[str, Any]) -> tuple[object, ...]:
     return (
         local_time(attempt["at"]),
         attempt["ref"],
-        attempt["as"],
+        f"{attempt['as']}, ahead" if attempt["ahead"] else attempt["as"],
         f"{attempt['provider']} {attempt['model']}".strip(),
         "stored" if attempt["cached"] else attempt["outcome"],
         attempt["milliseconds"],

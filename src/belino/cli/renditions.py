@@ -18,7 +18,7 @@ from belino.cli.reading_files import read_text, reading_prices
 from belino.cli.show import clean, clean_lines, progress_bar, show_json, show_table
 from belino.config import load
 from belino.domain.errors import BelinoError, MediaError
-from belino.domain.media import Blob, MediaKind, open_files
+from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia, Blob, MediaKind, open_files
 from belino.domain.units import parse_pages, parse_times
 from belino.media.paging import parse_cursor
 from belino.media.renditions import LEAST_TOKENS, MADE, MOST_TOKENS, Item, Rendered, RenderOptions
@@ -90,7 +90,7 @@ def price_file(args: Namespace) -> int:
 
     path: Path = args.file
     facts = asyncio.run(_known(path))
-    made = prices(facts)
+    made = prices(facts, accepts=_accepted(args))
     read = asyncio.run(reading_prices(args, facts))
     costs = {**made, **{form: cost for form, cost in read.items() if form not in made or facts.scans}}
     if args.json:
@@ -106,6 +106,17 @@ def price_file(args: Namespace) -> int:
     rows = [(form, cost, cost.bytes, cost.seconds) for form, cost in costs.items()]
     show_table(("as", "tokens and price", "bytes to fetch", "seconds (about)"), rows, empty="")
     return OK
+
+
+def _accepted(args: Namespace) -> AcceptedMedia:
+    """What the configured agent takes in its own format; nothing if it cannot be made here."""
+    from belino.domain.ports import accepted_by
+    from belino.turns.agents import Agents
+
+    try:
+        return accepted_by(Agents(load(Home.at(args.home), None).agent).default)
+    except BelinoError:
+        return TEXT_AND_PICTURES
 
 
 def render_ref(args: Namespace) -> int:

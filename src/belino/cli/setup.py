@@ -66,6 +66,11 @@ def setup_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--kind", metavar="KIND", help="of agent, like claude or llm; of media to read, like audio")
     parser.add_argument("--provider", metavar="NAME", help="with reading: the provider, like deepgram")
+    parser.add_argument(
+        "--read-ahead",
+        metavar="off|local",
+        help="with reading by a local provider: read media between turns, so that search finds it",
+    )
     parser.add_argument("--account", default="default", metavar="NAME", help="which account, if there are several")
     parser.add_argument(
         "--token-env",

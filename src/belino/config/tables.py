@@ -15,6 +15,7 @@ from belino.media.fetch import MediaConfig
 from belino.net.guard import NetConfig
 from belino.net.rest import PaceConfig
 from belino.storage.backup_config import BackupConfig
+from belino.storage.static_vectors import SearchConfig
 from belino.understanding.config import MediaTools, Profile
 
 T = TypeVar("T")
@@ -176,6 +177,7 @@ class Config:
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     media: MediaConfig = field(default_factory=MediaConfig)
     context: ContextConfig = field(default_factory=ContextConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
     delivery: DeliveryConfig = field(default_factory=DeliveryConfig)
     pace: PaceConfig = field(default_factory=PaceConfig)
     net: NetConfig = field(default_factory=NetConfig)
@@ -196,6 +198,7 @@ SECTIONS: Mapping[str, type[Any]] = {
     "sessions": SessionsConfig,
     "media": MediaConfig,
     "context": ContextConfig,
+    "search": SearchConfig,
     "delivery": DeliveryConfig,
     "pace": PaceConfig,
     "net": NetConfig,

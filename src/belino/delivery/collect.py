@@ -1,20 +1,25 @@
 """Collect the files of a reply: passed by a tool, named in its text, or waiting in the folder `pending`.
 
 There is no fourth way. A file counts only if it is in the conversation's own `outgoing/`; any other path in a text
-is only text. The bytes are copied from the file that was checked, and those bytes are sent.
+is only text. A path with its folder means the file. A bare name means it only if the file is new since the last turn,
+and neither its bytes nor its name are known to the conversation; in a code block, no name means a file.
+The bytes are copied from the file that was checked, and those bytes are sent.
 """
 
 import os
-from collections.abc import Collection, Sequence
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from belino.delivery.decide import Action, Decision
 from belino.delivery.file_mentions import FileMention, find_named, replaced
-from belino.delivery.folders import OUTGOING, PENDING, Folders, joined, mark_of
+from belino.delivery.folders import ERROR, OUTGOING, PENDING, SENT, Folders, joined, mark_of
+from belino.delivery.markup import code_blocks
 from belino.delivery.outgoing_files import Keeper, shown_name
 from belino.domain.errors import MediaError, MediaNotFound, MediaTooLarge
 from belino.domain.reply import Offer
+from belino.domain.stored import EarlierFiles
 from belino.media.jail import Jail, Seen, Unfinished
 from belino.storage.disk import on_disk
 
@@ -22,6 +27,10 @@ FILES_AT_MOST = 20
 """The most files of one reply; more files in `pending` go with the next."""
 LOOKED_AT = 10_000
 """The most files in `outgoing/` whose names are searched for in a text."""
+IN_CODE = "it is named in a code block"
+OLD = "it is from before the last turn"
+RECEIVED = "this conversation already has it"
+INCOMING = "someone sent a file of that name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,27 +40,39 @@ class Collected:
     text: str
     offers: tuple[Offer, ...] = ()
     refused: tuple[Decision, ...] = ()
+    only_named: tuple[tuple[str, str], ...] = ()
+    """Paths of files that the text names without sending them, each with the reason."""
     waiting: int = 0
     """Files left in `pending`: still being written, or too many for one reply."""
 
 
 async def collect(
-    text: str, handed: Sequence[Offer], folders: Folders, keeper: Keeper, *, busy: Collection[str] = ()
+    text: str,
+    handed: Sequence[Offer],
+    folders: Folders,
+    keeper: Keeper,
+    *,
+    earlier: Callable[[], Awaitable[EarlierFiles]],
+    busy: Collection[str] = (),
 ) -> Collected:
     """Collect all files of this reply. `busy` are the marks of pending files that belong to an earlier reply."""
     with Jail(folders.path) as jail:
         basket = _Basket(handed, jail, keeper, busy)
-        named = await on_disk(_named, jail, folders.path, text) if text else ()
-        for path in dict.fromkeys(one.path for one in named):
-            await basket.take_named(path)
+        named, meant = await on_disk(_named, jail, folders.path, text) if text else ((), {})
+        known = await earlier() if not all(meant.values()) else EarlierFiles()
+        for path, full in meant.items():
+            await basket.take_named(path, None if full else known)
         # Files that were passed or named are taken already; waiting until they are quiet would only delay the reply.
         ready = await folders.waiting({*busy, *basket.marks})
         for seen in ready.files:
             await basket.take_pending(seen)
+    in_code = dict.fromkeys((one.path, IN_CODE) for one in named if one.path not in meant)
+    sent = {offer.name for offer in basket.offers.values()}
     return Collected(
         text=replaced(text, named, basket.names),
         offers=tuple(basket.offers.values()),
         refused=tuple(basket.refused),
+        only_named=tuple((path, why) for path, why in (*basket.only_named, *in_code) if shown_name(path) not in sent),
         waiting=ready.unfinished + basket.left,
     )
 
@@ -64,6 +85,7 @@ class _Basket:
         self.names: dict[str, str] = {}
         """Paths of attached files to the names that replace them."""
         self.refused: list[Decision] = []
+        self.only_named: list[tuple[str, str]] = []
         self.left = 0
         self._in_jail = jail
         self._keeper = keeper
@@ -73,20 +95,29 @@ class _Basket:
         for offer in handed:
             self._add(offer)
 
-    async def take_named(self, path: str) -> None:
-        """Add a file that the text names. If it cannot be opened safely, the path stays text."""
-        waits = path.startswith(f"{PENDING}/")  # it is handled as a pending file later, and so is its refusal
-        if self._full():
-            if not waits:
-                self._refuse(path, f"a reply brings along {FILES_AT_MOST} files at most")
-            return
+    async def take_named(self, path: str, earlier: EarlierFiles | None) -> None:
+        """Add a file that the text names. If it cannot be opened safely, the path stays text.
+
+        `earlier` is given for a bare name, which may mean another file.
+        """
+        waits = _is_pending(path)  # it is handled as a pending file later, and so is its refusal
         try:
             with self._in_jail.open(path) as file:
+                if earlier is not None and (why := _not_meant(file.seen, earlier)):
+                    self.only_named.append((path, why))
+                    return
+                if self._full():
+                    if not waits:
+                        self._refuse(path, f"a reply brings along {FILES_AT_MOST} files at most")
+                    return
                 offer = await self._keeper.keep(file.pieces(), name=file.seen.name)
                 mark = mark_of(file.seen)
         except MediaError as error:
             if isinstance(error, MediaTooLarge) and not waits:
                 self._refuse(path, str(error))
+            return
+        if earlier is not None and offer.sha256 in earlier.hashes and not waits:
+            self.only_named.append((path, RECEIVED))
             return
         self._add(replace(offer, pending=mark if waits and mark not in self._busy else None))
         self.names[path] = offer.name
@@ -135,10 +166,31 @@ class _Basket:
         return len(self.offers) >= FILES_AT_MOST
 
 
-def _named(jail: Jail, folder: Path, text: str) -> tuple[FileMention, ...]:
-    """Where the text names a plain file of `outgoing/`."""
+def _named(jail: Jail, folder: Path, text: str) -> tuple[tuple[FileMention, ...], dict[str, bool]]:
+    """Where the text names a plain file of `outgoing/`, and which it means: True for a path with its folder."""
     outgoing = f"{folder}/{OUTGOING}"
-    roots = [(OUTGOING, f"{root}/") for root in dict.fromkeys((outgoing, os.path.realpath(outgoing)))]
+    roots = [(OUTGOING, f"{root}/") for root in dict.fromkeys((outgoing, os.path.realpath(outgoing), OUTGOING))]
     roots += [(OUTGOING, ""), (PENDING, "")]
     there = (seen.path for seen in jail.files(OUTGOING, most=LOOKED_AT) if seen.plain)
-    return find_named(text, there, roots)
+    named = find_named(text, there, roots)
+    edges = [edge for block in (code_blocks(text) if named else ()) for edge in block]
+    meant: dict[str, bool] = {}
+    for one in named:
+        is_in_code = bisect_right(edges, one.start) % 2
+        if not is_in_code:
+            meant[one.path] = meant.get(one.path, False) or one.full
+    return named, meant
+
+
+def _not_meant(seen: Seen, earlier: EarlierFiles) -> str:
+    """Why a bare name does not mean this file; empty if it does, as far as its bytes are not known either."""
+    if _is_pending(seen.path):
+        return ""
+    if seen.name in earlier.names:
+        return INCOMING
+    is_old = earlier.since is not None and seen.ctime_ns <= earlier.since.timestamp() * 1e9
+    return OLD if is_old or seen.path.startswith((f"{SENT}/", f"{ERROR}/")) else ""
+
+
+def _is_pending(path: str) -> bool:
+    return path.startswith(f"{PENDING}/")

@@ -1,11 +1,11 @@
 """File mentions: where a text names one of the files of its conversation.
 
 Paths are not parsed out of the text: the files are known, and only their own spellings are searched for. So spaces,
-quotes, links and fences need no rules, and any other name is only text.
+quotes and links need no rules, and any other name is only text.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -27,6 +27,8 @@ class FileMention:
     start: int
     end: int
     path: str
+    full: bool
+    """Whether the path is given with its folder; a bare name may mean another file."""
 
 
 def find_named(text: str, paths: Iterable[str], roots: Sequence[tuple[str, str]]) -> tuple[FileMention, ...]:
@@ -35,11 +37,12 @@ def find_named(text: str, paths: Iterable[str], roots: Sequence[tuple[str, str]]
     `paths` are relative to one folder. Each of `roots` is a folder below it, and the prefix with which a text may name
     a path in it; an empty prefix means a bare name.
     """
-    spellings: dict[str, str] = {}
+    spellings: dict[str, tuple[bool, str]] = {}
     for path in paths:
         if _occurs(text, path):
-            for spelling in _spellings(path, roots):
-                spellings.setdefault(spelling, path)
+            for spelling, full in _spellings(path, roots):
+                if spelling not in spellings or full > spellings[spelling][0]:
+                    spellings[spelling] = full, path
     taken = bytearray(len(text))
     found = []
     for spelling in sorted(spellings, key=lambda known: (-len(known), known)):
@@ -47,7 +50,8 @@ def find_named(text: str, paths: Iterable[str], roots: Sequence[tuple[str, str]]
             end = start + len(spelling)
             if not any(taken[start:end]) and _stands_alone(text, start, end):
                 taken[start:end] = b"\1" * (end - start)
-                found.append(FileMention(start=start, end=end, path=spellings[spelling]))
+                full, path = spellings[spelling]
+                found.append(FileMention(start=start, end=end, path=path, full=full))
     return tuple(sorted(found, key=lambda named: named.start))
 
 
@@ -79,14 +83,14 @@ def _occurs(text: str, path: str) -> bool:
     return name in text or _quoted(name) in text
 
 
-def _spellings(path: str, roots: Sequence[tuple[str, str]]) -> set[str]:
-    found = set()
+def _spellings(path: str, roots: Sequence[tuple[str, str]]) -> Iterator[tuple[str, bool]]:
+    """How a text may name a path, and whether that is its full path."""
     for folder, beginning in roots:
         if path.startswith(f"{folder}/"):
             spelling = f"{beginning}{path[len(folder) + 1 :]}"
-            found |= {spelling, f"./{spelling}"} if not spelling.startswith("/") else {spelling}
-    # A Markdown link cannot contain a space.
-    return found | {_quoted(spelling) for spelling in found}
+            for each in (spelling,) if spelling.startswith("/") else (spelling, f"./{spelling}"):
+                yield each, bool(beginning)
+                yield _quoted(each), bool(beginning)  # a Markdown link cannot contain a space
 
 
 def _quoted(path: str) -> str:

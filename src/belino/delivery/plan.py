@@ -159,5 +159,6 @@ def _outgoing(decision: Decision, shown: Text) -> OutgoingFile:
         seconds=offer.seconds,
         waveform=offer.waveform,
         pending=offer.pending,
+        source=offer.source,
     )
     return replace(file, caption=shown.text, plain=shown.plain)

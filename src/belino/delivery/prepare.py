@@ -135,7 +135,8 @@ def _copy(offer: Offer, kept: Blob) -> Offer:
     endings = SUFFIXES.get(kept.mime, ())
     known = not endings or (bool(stem) and f".{suffix.lower()}" in endings)
     name = offer.name if known else f"{stem or offer.name}{endings[0]}"
-    return replace(offer, name=name, mime=kept.mime, size=kept.size, sha256=kept.sha256)
+    source = offer.source or offer.sha256
+    return replace(offer, name=name, mime=kept.mime, size=kept.size, sha256=kept.sha256, source=source)
 
 
 def _done(decision: Decision, made: Offer) -> str:

@@ -252,7 +252,7 @@ class Sender:
         """Send a failed edit as a new message; stored first, because a message, unlike an edit, can appear twice."""
         key, fence = claimed.parcel.key, claimed.fence
         await self._insist(key, lambda: self._outbox.send_as_new(key, reason, fence=fence))
-        await self._note(claimed.parcel, "said anew", reason)
+        await self._note(claimed.parcel, "sent as a new message", reason)
         self._tell(claimed.parcel, ParcelState.READY, reason)
 
     async def _take_apart(self, claimed: ClaimedParcel, reason: str) -> None:

@@ -62,7 +62,7 @@ def decide(
     if isinstance(arrival, Edit) and _rewrites_a_command(verdict, about):
         return _denied("only who may command may change a command")
     answer = isinstance(arrival, Message) and verdict.standing is Standing.MAY_COMMAND
-    return Verdict(standing=verdict.standing, reason=verdict.reason, answer=answer)
+    return replace(verdict, answer=answer)
 
 
 def still_may(
@@ -128,7 +128,7 @@ def _place(
         return _channel(arrival, access)
     verdict = _direct(arrival.author, access, paired=paired)
     overheard = isinstance(arrival, Message) and not arrival.addressed and verdict.standing is Standing.MAY_COMMAND
-    return _observed("the agent was not addressed") if overheard else verdict
+    return _overheard() if overheard else verdict
 
 
 def _may_be_early(arrival: Arrival, *, heard: bool) -> bool:
@@ -160,7 +160,7 @@ def _channel(arrival: Arrival, access: AccessConfig) -> Verdict:
     if not _on(rules.senders, arrival.author):
         return _observed("not on the channel's list")
     if isinstance(arrival, Message | Unsupported) and rules.mention and not arrival.addressed:
-        return _observed("the agent was not addressed")
+        return _overheard()
     return _may_command("on the channel's list")
 
 
@@ -181,8 +181,12 @@ def _observed(reason: str) -> Verdict:
     return Verdict(standing=Standing.OBSERVED, reason=reason)
 
 
+def _overheard() -> Verdict:
+    return Verdict(standing=Standing.OBSERVED, reason="the agent was not addressed", sender_may_command=True)
+
+
 def _may_command(reason: str) -> Verdict:
-    return Verdict(standing=Standing.MAY_COMMAND, reason=reason)
+    return Verdict(standing=Standing.MAY_COMMAND, reason=reason, sender_may_command=True)
 
 
 async def offer_pairing(pairings: AccessVerbs, message: Message) -> bool:

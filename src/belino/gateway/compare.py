@@ -8,6 +8,8 @@ from difflib import unified_diff
 from typing import Any
 from urllib.parse import urlsplit
 
+from belino.storage.short_ids import IN_TEXT
+
 Json = dict[str, Any]
 
 SHOWN_LINES = 40
@@ -146,11 +148,12 @@ def _keyless(value: Any) -> Any:
 
 
 def _canonical(text: str) -> str:
-    """A text without what differs in every gateway: markers, ref ids, and the session's folder."""
+    """A text without what differs in every gateway: markers, ref ids, short ids, and the session's folder."""
     for fence in set(_FENCE.findall(text)):
         text = text.replace(fence, "FENCE")
     numbers: dict[str, int] = {}
     text = _REF.sub(lambda ref: f"ref-{numbers.setdefault(ref[0], len(numbers) + 1)}", text)
+    text = IN_TEXT.sub(lambda short: f"id-{numbers.setdefault(short[0], len(numbers) + 1)}", text)
     return _FOLDER.sub("/state/media/…/", text)
 
 

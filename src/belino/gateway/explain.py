@@ -4,19 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from belino.domain.errors import BelinoError, NoSuchMessage
+from belino.context.manifest import if_compacted, session_json
+from belino.domain.errors import BelinoError, NoSuchMessage, SeveralMessages
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MessageOutcome, Step
 from belino.domain.reading import AttemptRecord
-from belino.domain.stored import ParcelRecord, RefRecord, StoredMessage, Story
+from belino.domain.stored import ParcelRecord, RefRecord, Session, StoredMessage, Story
 from belino.gateway.reading_attempts import attempts_json
 from belino.storage.inbox import InboxVerbs
 from belino.storage.library_verbs import LibraryVerbs
 from belino.storage.store import Store
-
-
-class SeveralMessages(BelinoError):
-    """The name matches more than one message; the error lists them."""
+from belino.turns.attach import to_recover
 
 
 class NotFailed(BelinoError):
@@ -35,16 +33,22 @@ class Explanation:
     parcels: tuple[ParcelRecord, ...]
     attempts: tuple[tuple[int, AttemptRecord], ...] = ()
     """Every attempt to read its media as text, newest first."""
+    session: Session
+    """The current session of its conversation."""
+    again: tuple[RefRecord, ...]
+    """The media that its next turn attaches again, or would after a compaction."""
 
 
 async def explain(library: Store, name: str) -> Explanation:
-    """The history of the message named by `conversation/message id`, a trace, or a platform's message id."""
+    """The history of the message named by `conversation/message id`, a trace, or a message id, which may be short."""
     story = await _exactly(library, name)
     if story is None:
         message = _the_one(name, await library.find_messages(name))
         story = await library.story(message.conversation, message.id)
     if story is None:
         raise NoSuchMessage(f"there is no message {name!r} here")
+    conversation = story.message.conversation
+    session = await library.session(conversation)
     return Explanation(
         name=message_name(story.message),
         message=story.message,
@@ -52,6 +56,8 @@ async def explain(library: Store, name: str) -> Explanation:
         refs=story.refs,
         parcels=story.parcels,
         attempts=tuple([each for record in story.refs for each in await library.attempts(ref=record.ref.id)]),
+        session=session,
+        again=await to_recover(library, if_compacted(session), conversation),
     )
 
 
@@ -77,6 +83,7 @@ def as_json(explanation: Explanation) -> dict[str, object]:
         "media": [_media(record) for record in explanation.refs],
         "readings": attempts_json(explanation.attempts),
         "parcels": [_parcel(record) for record in explanation.parcels],
+        "session": session_json(explanation.session, explanation.again),
     }
 
 
@@ -114,7 +121,8 @@ async def _exactly(library: LibraryVerbs, name: str) -> Story | None:
         key = ConversationKey.parse(conversation)
     except (BelinoError, UnicodeDecodeError):
         return None
-    return await library.story(key, message_id)
+    found = (await library.messages_named(key, [message_id]))[message_id]
+    return await library.story(key, _the_one(name, found).id) if found else None
 
 
 def _the_one(name: str, found: tuple[StoredMessage, ...]) -> StoredMessage:

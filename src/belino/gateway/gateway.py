@@ -11,7 +11,7 @@ from contextlib import (
     contextmanager,
     nullcontext,
 )
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from functools import cached_property, partial
 from random import Random
 from types import TracebackType
@@ -52,17 +52,18 @@ from belino.gateway.voice import make_speaker
 from belino.media.fetch import Fetcher
 from belino.media.sandbox.sandbox import Sandbox
 from belino.net.client import Client
-from belino.net.clock import SystemClock
+from belino.net.clock import SystemClock, time_zone
 from belino.net.guard import Guard
 from belino.net.tap import Closable, TappedClient, has_behalf, on_behalf
 from belino.storage.home import Home
+from belino.storage.static_vectors import SearchConfig
 from belino.storage.store import Store, open_store
 from belino.turns.agents import Agents
 from belino.turns.reply import Downloads, Flushed, Replies
 from belino.turns.runner import Environment, TurnMedia, TurnObservers, TurnRunner
 
 if TYPE_CHECKING:
-    from belino.gateway.readings import WantedReading
+    from belino.gateway.readings import BackgroundReadings, WantedReading
     from belino.gateway.rendering import Held
     from belino.media.audio import Sounds
     from belino.media.image.images import Fitted, Images
@@ -87,7 +88,7 @@ MakeAdapter = Callable[[AdapterConfig, AdapterContext], Adapter]
 class OpensStore(Protocol):
     """Opens a store: by default that of the state folder."""
 
-    async def __call__(self, place: Home, /, *, clock: Clock) -> Store: ...
+    async def __call__(self, place: Home, /, *, clock: Clock, zone: tzinfo, search: SearchConfig) -> Store: ...
 
 
 @runtime_checkable
@@ -150,7 +151,9 @@ class Gateway:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opening:
-            self.store = await self._open_store(self.home, clock=self.clock)
+            zone = time_zone(self.config.context.timezone)
+            search = self.config.search
+            self.store = await self._open_store(self.home, clock=self.clock, zone=zone, search=search)
             opening.push_async_callback(self.store.close)
             self._construct(opening)
             self.recorder.resume()
@@ -194,6 +197,13 @@ class Gateway:
         return made
 
     @cached_property
+    def read_ahead(self) -> "BackgroundReadings":
+        """Reads media between turns, where `tools.media.read_ahead` says so."""
+        from belino.gateway.readings import BackgroundReadings
+
+        return BackgroundReadings(self, self._held, self._accounts, self._sessions)
+
+    @cached_property
     def sounds(self) -> "Sounds":
         """Encodes sounds, in the sandbox."""
         from belino.media.audio import Sounds
@@ -212,6 +222,8 @@ class Gateway:
             others.append(group.create_task(self._index_ahead()))
             others.append(group.create_task(self._try_decoders()))
             others.append(group.create_task(self._backups.run()))
+            if self.config.tools.media.read_ahead != "off":
+                others.append(group.create_task(self.read_ahead.run()))
             await self._stopping.wait()
             failpoint("stop.begin")
             for task in others:
@@ -439,8 +451,8 @@ class Gateway:
         )
 
     def _make_replies(self, opening: AsyncExitStack) -> Replies:
-        # URLs an agent names are fetched from public addresses only, whatever else adapters may reach.
-        http = TappedClient(self._outside or Client(guard=Guard()), self.recorder, ("", ""))
+        # URLs that an agent names: `net.allow` applies, the addresses that adapters may reach do not.
+        http = TappedClient(self._outside or Client(guard=Guard(self.config.net.allow)), self.recorder, ("", ""))
         opening.push_async_callback(http.close)
         return Replies(
             self.store,
@@ -465,6 +477,7 @@ class Gateway:
             keeps=timedelta(days=days) if days else None,
             text_chars=self.config.sessions.max_text_chars,
             recalled=self.recorder.recalled,
+            may_command=lambda message: self._intake.may_command(message),
         )
 
     def _make_sender(self) -> Sender:

@@ -99,6 +99,11 @@ class Intake:
         """Store how far an account's adapter has read, without an arrival."""
         await self._store.keep_cursor(platform, account, cursor)
 
+    async def may_command(self, message: Message) -> bool:
+        """Whether the author of a message may command the agent where it was written, by one that addresses it."""
+        verdict = await self._judge(replace(message, addressed=True))
+        return verdict.standing is Standing.MAY_COMMAND
+
     async def _judged(self, arrival: Arrival, cursor: str | None) -> ScreenedArrival:
         verdict = self._too_long(arrival)
         if verdict is None:

@@ -30,6 +30,7 @@ def attempt_json(number: int, record: AttemptRecord) -> dict[str, object]:
         "usd": attempt.usd,
         "seconds": record.seconds,
         "pages": record.pages,
+        "ahead": record.ahead,
     }
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from belino.cassette.file import Cassette, read_arrival, read_part
+from belino.cassette.file import Cassette, read, read_arrival, read_part
 from belino.cassette.journal import Journal, Wishes
 from belino.domain.errors import (
     AdapterError,
@@ -25,11 +25,13 @@ from belino.domain.errors import (
     Unanswered,
     Unreached,
 )
+from belino.domain.media import AcceptedMedia, Block, TextBlock
 from belino.domain.message import ConversationKey, Message
 from belino.domain.ports import Adapter, Clock, Drafts, HttpAnswer, Known, WebSocket
 from belino.domain.reply import OutgoingFile, Parcel, Receipt
 from belino.domain.turn import Compacted, Final, Refused, ReplyPart, Turn
 from belino.net.tap import SentBody, TappedClient
+from belino.storage.short_ids import IN_TEXT
 
 Json = dict[str, Any]
 
@@ -266,18 +268,23 @@ class RecordedAgent:
         first = exchanges[0] if exchanges else {}
         self.remembers = bool(first.get("remembers"))
         self.sees_images = bool(first.get("sees_images", True))
+        self.accepts: AcceptedMedia = read(AcceptedMedia, first.get("accepts") or {})
         self.refs: dict[str, str] = {}
         """Ref ids of the recording to those of the replay."""
+        self._short_ids: dict[str, str] = {}
+        """The same for short ids of messages, learned from prompts and results, which have them in the same order."""
 
     async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
         """Replay the conversation's next exchange."""
         waiting = self._exchanges[str(turn.conversation)]
-        events = waiting.popleft().get("events") if waiting else None
-        ended = False
+        exchange = waiting.popleft() if waiting else {}
+        events, ended = exchange.get("events"), False
+        self._learn(exchange.get("blocks"), turn.blocks)
         for event in events if isinstance(events, list) else ():
             if "call" in event:
                 with suppress(BelinoError):  # the refusal is compared with what was recorded
-                    await turn.toolbox.call(str(event["call"]), self._here(event.get("arguments") or {}))
+                    result = await turn.toolbox.call(str(event["call"]), self._here(event.get("arguments") or {}))
+                    self._learn(event.get("result"), result)
             elif "failed" in event:
                 raise ERRORS.get(str(event.get("error")), AgentError)(str(event["failed"]))
             else:
@@ -292,14 +299,30 @@ class RecordedAgent:
             case Refused():
                 return replace(part, ref=self.refs.get(part.ref, part.ref))
             case Compacted():
-                return replace(part, only=tuple(self.refs.get(ref, ref) for ref in part.only))
+                return replace(part, only=self._refs_here(part.only), kept=self._refs_here(part.kept))
             case _:
                 return part
 
+    def _refs_here(self, refs: Sequence[str]) -> tuple[str, ...]:
+        return tuple(self.refs.get(ref, ref) for ref in refs)
+
+    def _learn(self, recorded: object, replayed: Sequence[Block]) -> None:
+        blocks = recorded if isinstance(recorded, list) else []
+        before = [short for block in blocks for short in IN_TEXT.findall(str(block.get("text", "")))]
+        after = [short for block in replayed if isinstance(block, TextBlock) for short in IN_TEXT.findall(block.text)]
+        self._short_ids.update(zip(before, after, strict=False))
+
     def _here(self, arguments: Mapping[str, object]) -> dict[str, object]:
-        return {
-            name: self.refs.get(value, value) if isinstance(value, str) else value for name, value in arguments.items()
-        }
+        return {name: self._value_here(value) for name, value in arguments.items()}
+
+    def _value_here(self, value: object) -> object:
+        match value:
+            case str():
+                return self.refs.get(value) or self._short_ids.get(value, value)
+            case list():
+                return [self._value_here(each) for each in value]
+            case _:
+                return value
 
 
 def _status(call: Json) -> int:

@@ -15,10 +15,10 @@ from belino.cassette.file import arrival_json, as_json, part_json
 from belino.cassette.journal import Journal, Wishes
 from belino.cassette.pseudonyms import Secrets
 from belino.domain.errors import BelinoError, ToolError
-from belino.domain.media import Block, FileBlock, ImageBlock, MediaRef, TextBlock
+from belino.domain.media import AudioBlock, Block, DocumentBlock, FileBlock, ImageBlock, MediaRef, TextBlock
 from belino.domain.message import Arrival, ConversationKey, Edit, Message
 from belino.domain.outcome import Finding, MessageOutcome
-from belino.domain.ports import Agent, Clock, Known, Taken
+from belino.domain.ports import Agent, Clock, Known, Taken, accepted_by
 from belino.domain.reading import Read, ReadPiece
 from belino.domain.reply import Parcel, ParcelState
 from belino.domain.stored import ClaimedTurn, TurnEnd
@@ -234,6 +234,7 @@ class Recorder:
                 number=turn.number,
                 remembers=agent.remembers,
                 sees_images=agent.sees_images,
+                accepts=accepted_by(agent),
                 blocks=[block_json(block) for block in turn.blocks],
                 events=events,
             )
@@ -304,6 +305,10 @@ def block_json(block: Block) -> Json:
             return {"text": block.text}
         case ImageBlock():
             return {"block": "image", "sha256": block.sha256, "mime": block.mime, "ref": block.ref}
+        case DocumentBlock():
+            return {"block": "document", "sha256": block.sha256, "mime": block.mime, "ref": block.ref}
+        case AudioBlock():
+            return {"block": "audio", "sha256": block.sha256, "mime": block.mime, "ref": block.ref}
         case FileBlock():
             return {"block": "file", "sha256": block.sha256, "mime": block.mime, "ref": block.ref, "note": block.note}
 

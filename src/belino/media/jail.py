@@ -55,6 +55,8 @@ class Seen:
     inode: int
     mtime_ns: int
     atime_ns: int
+    ctime_ns: int
+    """When it was last written, created, moved or copied to: programs cannot set it."""
     size: int
     plain: bool
     """A regular file with this one name; no link, pipe or device."""
@@ -106,7 +108,7 @@ class Jail:
     def open(self, path: str) -> Iterator[PlainFile]:
         """The regular file of this name; MediaError says why it is unavailable."""
         try:
-            descriptor = _open_beneath(self._handle, path, _PLAIN)
+            descriptor = _open_below(self._handle, path, _PLAIN)
         except (OSError, ValueError) as error:
             raise _as_media_error(error) from error
         try:
@@ -176,7 +178,7 @@ class Jail:
 
     @contextmanager
     def _folder(self, path: str) -> Iterator[int]:
-        handle = _open_beneath(self._handle, path, _FOLDER)
+        handle = _open_below(self._handle, path, _FOLDER)
         try:
             yield handle
         finally:
@@ -190,6 +192,7 @@ def _seen(path: str, status: os.stat_result) -> Seen:
         inode=status.st_ino,
         mtime_ns=status.st_mtime_ns,
         atime_ns=status.st_atime_ns,
+        ctime_ns=status.st_ctime_ns,
         size=status.st_size,
         plain=plain,
     )
@@ -236,7 +239,7 @@ def _free_name(folder: int, name: str) -> str:
     return ending_in(stem, f"-{secrets.token_hex(8)}{dot}{extension}")
 
 
-def _open_beneath(handle: int, path: str, flags: int) -> int:
+def _open_below(handle: int, path: str, flags: int) -> int:
     """A descriptor of the file with this name below the handle; OSError or ValueError if there is none."""
     parts = path.split("/")
     if any(part in ("", ".", "..") for part in parts) or "\0" in path:

@@ -3,10 +3,19 @@
 Tokens are the model's cost, bytes must first be fetched from the platform, seconds are the approximate duration.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from belino.domain.media import DocumentUnit, MediaKind
+from belino.domain.media import (
+    TEXT_AND_PICTURES,
+    AcceptedMedia,
+    AudioFormats,
+    DocumentFormats,
+    DocumentUnit,
+    MediaKind,
+    MediaRef,
+)
 from belino.domain.outcome import MediaOutcome
 from belino.domain.safe_text import clean_mime
 from belino.domain.stored import RefRecord
@@ -64,7 +73,13 @@ _WORDS = 200
 _TOKENS_A_SECOND = 4
 """Of speech, with the times of its subtitles."""
 _FETCHED_A_SECOND = 4_000_000
-_SECONDS = {"image": 0.2, "thumb": 0.1, "text": 0.1, "frames": 0.6, "sheet": 0.8, "file": 0.0}
+_PAGE_BYTES = 50_000
+"""Approximate size of a page, for a PDF whose pages are not counted yet."""
+_SPEECH_BYTES = 4_000
+"""Approximate bytes of a second of speech, for a sound whose length is not known."""
+_SECONDS = {
+    "image": 0.2, "thumb": 0.1, "text": 0.1, "frames": 0.6, "sheet": 0.8, "document": 0.1, "audio": 0.3, "file": 0.0,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +156,14 @@ def facts_of(record: RefRecord) -> Facts:
     )
 
 
+def known_price(ref: MediaRef, *, side: int | None) -> tuple[str, int] | None:
+    """The main rendition of a media item and its tokens, if the platform's metadata tell; no picture without a side."""
+    mime = said_type(ref.mime, ref.file_name)
+    if side is not None and ref.width and ref.height and is_picture(ref.kind, mime):
+        return "image", picture_tokens((ref.width, ref.height), side)
+    return ("text", -(-ref.size // _BYTES_PER_TOKEN)) if ref.size and is_text(mime) else None
+
+
 def said_type(mime: str, name: str | None) -> str:
     """The declared type of a file; without a useful one, the type of its name."""
     plain = clean_mime(mime)
@@ -152,8 +175,13 @@ def price(record: RefRecord, *, side: int = BLOCK_SIDE) -> dict[str, Price]:
     return prices(facts_of(record), side=side)
 
 
-def prices(facts: Facts, *, side: int = BLOCK_SIDE, sees_images: bool = True) -> dict[str, Price]:
-    """The cost of each rendition of a file, by its name in `fetch_media`; pictures are at most `side` pixels long."""
+def prices(
+    facts: Facts, *, side: int = BLOCK_SIDE, sees_images: bool = True, accepts: AcceptedMedia = TEXT_AND_PICTURES
+) -> dict[str, Price]:
+    """The cost of each rendition of a file, by its name in `fetch_media`; pictures are at most `side` pixels long.
+
+    `accepts` is what the model takes in its own format.
+    """
     facts = facts if sees_images else replace(facts, scans=0)
     tokens: dict[str, tuple[int, bool]] = {}
     if is_picture(facts.kind, facts.mime) and not facts.unseen:
@@ -169,6 +197,10 @@ def prices(facts: Facts, *, side: int = BLOCK_SIDE, sees_images: bool = True) ->
     if is_film(facts) and not (facts.unseen or facts.still):
         tokens["frames"] = FRAMES * picture_tokens(facts.dimensions, FRAME_SIDE), facts.dimensions is not None
         tokens["sheet"] = IMAGE_TOKENS_AT_MOST, False
+    if accepts.documents is not None and _is_taken(facts, accepts.documents):
+        tokens["document"] = document_tokens(facts, accepts.documents), False
+    if accepts.audio is not None and is_heard(facts, accepts.audio):
+        tokens["audio"] = audio_tokens(facts.seconds, facts.size, accepts.audio), facts.seconds is not None
     tokens["file"] = 0, True
     fetched = 0 if facts.held else facts.size or 0
     return {
@@ -180,6 +212,30 @@ def prices(facts: Facts, *, side: int = BLOCK_SIDE, sees_images: bool = True) ->
         )
         for form, (count, exact) in tokens.items()
     }
+
+
+def document_tokens(facts: Facts, formats: DocumentFormats) -> int:
+    """What a document costs a model that reads it in its own format."""
+    pages = facts.parts or max(1, (facts.size or 0) // _PAGE_BYTES)
+    text = facts.text_tokens if facts.text_tokens is not None else (facts.size or 0) // _OF_TYPE[PDF]
+    return pages * formats.page_tokens + (text if formats.charges_text else 0)
+
+
+def audio_tokens(seconds: float | None, size: int | None, formats: AudioFormats) -> int:
+    """What a sound costs a model that hears it."""
+    lasts = seconds if seconds is not None else (size or 0) / _SPEECH_BYTES
+    return max(1, math.ceil(lasts * formats.second_tokens))
+
+
+def is_heard(facts: Facts, formats: AudioFormats) -> bool:
+    """Whether a model hears a file itself, as far as is known of it."""
+    is_voice = facts.kind in (MediaKind.VOICE, MediaKind.AUDIO) and not clean_mime(facts.mime)
+    return (is_sound(facts.mime) or is_voice) and (facts.seconds or 0) <= formats.max_seconds
+
+
+def _is_taken(facts: Facts, formats: DocumentFormats) -> bool:
+    is_small = (facts.size or 0) <= formats.max_bytes and (facts.parts or 0) <= formats.max_pages
+    return clean_mime(facts.mime) in formats.mimes and is_small
 
 
 def is_picture(kind: MediaKind, mime: str) -> bool:

@@ -5,7 +5,7 @@ import hashlib
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -28,6 +28,7 @@ from belino.storage.readings import ReadingVerbs
 if TYPE_CHECKING:
     from belino.media.image.images import Fitted, ImageFacts, Images, Runs
     from belino.media.image_hash import Likenesses
+    from belino.media.samples import Samples
     from belino.media.stream_header import SoundFacts
     from belino.media.video import Frame, VideoFacts
 
@@ -40,7 +41,7 @@ JSON = "application/json"
 GIF = "image/gif"
 WAVE_POINTS = 40
 
-ANSWER_TOKENS = 70
+ANSWER_TOKENS = 80
 """Approximate cost of our words and the markers around a text."""
 
 _FACTS = "facts.5"
@@ -94,6 +95,12 @@ class Hears(Protocol):
     async def waveform(self, blob: Blob, *, points: int) -> tuple[int, ...]: ...
 
 
+class Cuts(Protocol):
+    """Cuts windows out of sounds; see media/samples.py."""
+
+    def samples(self, blob: Blob, *, start: float, end: float, mime: str) -> "AbstractAsyncContextManager[Samples]": ...
+
+
 class Lays(Protocol):
     """Arranges pictures on a sheet; see media/sheet.py."""
 
@@ -108,14 +115,17 @@ class Makers:
     documents: Reads
     videos: Films
     sounds: Hears
+    windows: Cuts
     sheets: Lays
 
 
 def make_renderer(sandbox: "Runs", scratch: Path, store: ReadingVerbs, *, images: "Images | None" = None) -> "Renderer":
     """A renderer of stored blobs that uses this sandbox. `images` shares a cache of pictures."""
+    from belino.media.image.agreement import CloseComparison
     from belino.media.image_hash import Likenesses
 
-    return Renderer(make_makers(sandbox, scratch, store.local, images=images), store, Likenesses(sandbox, store))
+    likenesses = Likenesses(sandbox, store, CloseComparison(sandbox, scratch, store.local))
+    return Renderer(make_makers(sandbox, scratch, store.local, images=images), store, likenesses)
 
 
 def make_makers(sandbox: "Runs", scratch: Path, open_blob: OpenBlob, *, images: "Images | None" = None) -> Makers:
@@ -123,6 +133,7 @@ def make_makers(sandbox: "Runs", scratch: Path, open_blob: OpenBlob, *, images: 
     from belino.media.audio import Sounds
     from belino.media.documents import Documents
     from belino.media.image.images import Images
+    from belino.media.samples import Windows
     from belino.media.sheet import Sheets
     from belino.media.video import Videos
 
@@ -132,6 +143,7 @@ def make_makers(sandbox: "Runs", scratch: Path, open_blob: OpenBlob, *, images: 
         documents=Documents(sandbox, scratch, open_blob),
         videos=videos,
         sounds=Sounds(sandbox, scratch, open_blob),
+        windows=Windows(sandbox, scratch, open_blob),
         sheets=Sheets(images, sandbox, scratch, videos),
     )
 
@@ -242,6 +254,17 @@ class Renderer:
         await self.learn(blob.sha256, seconds=facts.seconds)
         return facts
 
+    async def samples(self, blob: Blob, *, start: float, end: float, mime: str) -> bytes:
+        """A sound from `start` to `end` seconds as WAV or FLAC, without metadata."""
+
+        async def make() -> tuple[bytes, str]:
+            async with self._makers.windows.samples(blob, start=start, end=end, mime=mime) as made:
+                return await asyncio.to_thread(made.path.read_bytes), mime
+
+        name = f"samples-{mime.rpartition('/')[2]}-{_moment(start)}-{_moment(end)}"
+        data, _ = await self._kept.once(blob.sha256, name, make)
+        return data
+
     async def waveform(self, blob: Blob) -> tuple[int, ...]:
         """Loudness of a sound from beginning to end, 0 to 100."""
 
@@ -279,9 +302,9 @@ class Renderer:
             await self._learn_text(blob.sha256, read)
         return read
 
-    async def read_before(self, sha256s: Sequence[str]) -> frozenset[str]:
-        """The hashes whose text is already stored."""
-        return await self._kept.read_before(sha256s)
+    async def beginnings(self, sha256s: Sequence[str], chars: int) -> Mapping[str, str]:
+        """How the stored text of these hashes begins."""
+        return await self._kept.beginnings(sha256s, chars)
 
     async def known(self, facts: Facts, sha256: str | None) -> Facts:
         """The declared facts of a file, corrected by what its bytes showed."""
@@ -410,9 +433,9 @@ class RenditionCache:
         """The stored reading of these bytes, with its parts from … to."""
         return None if self._store is None else await self._store.reading(sha256, reader, parts=parts)
 
-    async def read_before(self, sha256s: Sequence[str]) -> frozenset[str]:
-        """The hashes with a stored reading."""
-        return await self._store.read_before(sha256s) if self._store and sha256s else frozenset()
+    async def beginnings(self, sha256s: Sequence[str], chars: int) -> Mapping[str, str]:
+        """How the stored text of these hashes begins."""
+        return await self._store.beginnings(sha256s, chars) if self._store and sha256s else {}
 
     async def keep_reading(self, sha256: str, reader: str, text: DocumentText) -> None:
         """Store a reading beside earlier ones."""

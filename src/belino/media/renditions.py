@@ -188,7 +188,7 @@ async def as_picture(renderer: Renderer, item: Item, wish: RenderOptions, *, thu
     side = side_within(_room(item, wish), (facts.width, facts.height), wish.block_side)
     picture = await renderer.fit(item.blob, max_bytes=wish.block_bytes, max_side=side)
     note = await renderer.note(item.blob.sha256)
-    about = f"{_head(item)}, {facts.width}×{facts.height}.{f' {note}' if note else ''}"
+    about = f"{head_of(item)}, {facts.width}×{facts.height}.{f' {note}' if note else ''}"
     return Rendered(about=about, what="a thumb" if thumb else "a picture", pictures=(picture,), labels=("",))
 
 
@@ -210,7 +210,7 @@ async def as_frames(renderer: Renderer, item: Item, wish: RenderOptions) -> Rend
     )
     moments = tuple(clock_time(frame.at) for frame in frames)
     return Rendered(
-        about=f"{_head(item)}.{film_words(facts)} You see it at {', '.join(moments)}.",
+        about=f"{head_of(item)}.{film_words(facts)} You see it at {', '.join(moments)}.",
         what=f"frames at {', '.join(moments)}",
         pictures=tuple(frame.picture for frame in frames),
         labels=moments,
@@ -225,7 +225,7 @@ async def as_film_sheet(renderer: Renderer, item: Item, wish: RenderOptions) -> 
     sheet = await renderer.sheet(
         item.blob, count=SHEET_FRAMES, start=start, end=end, max_side=side, max_bytes=wish.block_bytes
     )
-    about = f"{_head(item)}.{film_words(facts)} You see moments of it on one sheet, row by row, each with its time."
+    about = f"{head_of(item)}.{film_words(facts)} You see moments of it on one sheet, row by row, each with its time."
     return Rendered(about=about, what=f"a sheet of {SHEET_FRAMES} frames", pictures=(sheet,), labels=("sheet",))
 
 
@@ -368,10 +368,11 @@ async def _pages(
 
 
 def _about(item: Item, text: DocumentText, said: str) -> str:
-    return f"{_head(item)}, {text.total} {text.unit}{'' if text.total == 1 else 's'}. {said}."
+    return f"{head_of(item)}, {text.total} {text.unit}{'' if text.total == 1 else 's'}. {said}."
 
 
-def _head(item: Item) -> str:
+def head_of(item: Item) -> str:
+    """The name, type and size of a file."""
     return f"{item.title}: {item.blob.mime}, {format_size(item.blob.size)}"
 
 

@@ -62,6 +62,7 @@ def _jobs_of(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield "image.probe", {}
             yield "image.pixels", {"max_pixels": 1_000_000}
             yield "image.greys", {}
+            yield "image.agree", {"places": [(0, path.stat().st_size)] * 2, "frame": [0, 0, 1, 1]}
             yield "sheet.album", {"labels": ["1"], "sizes": [path.stat().st_size], "max_side": 64, "max_bytes": 65_536}
         if mime == "image/gif":
             yield "video.frames", {"mime": mime, **_FRAMES}

@@ -1,10 +1,15 @@
-"""Clock of the machine: wall time, and a monotonic one."""
+"""Clock of the machine: wall time, a monotonic one, and the time zone."""
 
 import asyncio
+import os
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from belino.domain.ports import Clock
+
+LOCAL_TIME = Path("/etc/localtime")
 
 
 class SystemClock:
@@ -40,3 +45,21 @@ class SteadyClock:
 
     async def sleep(self, seconds: float) -> None:
         await self._clock.sleep(seconds)
+
+
+def time_zone(name: str = "") -> tzinfo:
+    """A time zone by its IANA name; without one the system's. ValueError if there is none of that name."""
+    for own in [name] if name else _system_names():
+        try:
+            return ZoneInfo(own)
+        except (KeyError, ValueError, OSError):  # not found, not a name, a folder
+            continue
+    if name:
+        raise ValueError(f"there is no time zone {name!r}; a name looks like Europe/Berlin or UTC")
+    return datetime.now().astimezone().tzinfo or UTC
+
+
+def _system_names() -> list[str]:
+    """The names that the environment and the link to the local time give."""
+    _, found, linked = os.path.realpath(LOCAL_TIME).partition("/zoneinfo/")
+    return [name for name in (os.environ.get("TZ", "").removeprefix(":"), linked if found else "") if name]

@@ -70,7 +70,10 @@ class NetConfig:
 
     allow: tuple[str, ...] = field(
         default=(),
-        metadata={"says": "Addresses that are not public and may be reached: networks, or `host:port`."},
+        metadata={
+            "says": "Addresses that may be reached although they are not public, also by `send_media(url)`: networks, "
+            "or `host:port`."
+        },
     )
 
     def __post_init__(self) -> None:

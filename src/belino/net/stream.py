@@ -168,7 +168,7 @@ class _Body:
         """The bytes after those already received."""
         codings = (header(answer.headers, name) for name in ("Content-Encoding", "Transfer-Encoding"))
         if any(coding.strip() not in ("", "identity", "chunked") for coding in ",".join(codings).lower().split(",")):
-            raise MediaRefused("the platform sent the file compressed, which nobody asked for")
+            raise MediaRefused("the platform sent the file compressed, which was not asked for")
         if self.count:
             self._check_same(answer)
         else:

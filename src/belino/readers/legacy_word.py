@@ -15,8 +15,8 @@ from belino.readers.ole import number
 from belino.readers.parts import (
     BlockCutter,
     CannotRead,
-    DocumentBlock,
     Kind,
+    ParagraphBlock,
     Parts,
     ReadOptions,
     Span,
@@ -223,7 +223,7 @@ class _DocumentReader:
     _row: list[str] = field(default_factory=list)
     _cell: list[str] = field(default_factory=list)
 
-    def blocks(self, first: int, last: int) -> Iterator[DocumentBlock]:
+    def blocks(self, first: int, last: int) -> Iterator[ParagraphBlock]:
         """Paragraphs and tables in a range of characters."""
         spans: list[Span] = []
         self._fields.clear()
@@ -269,7 +269,7 @@ class _DocumentReader:
             self._fields[-1].how += word[:2000]
         return word if all(each.tells for each in self._fields) else ""
 
-    def _paragraph(self, text: str, mark: str, offset: int) -> Iterator[DocumentBlock]:
+    def _paragraph(self, text: str, mark: str, offset: int) -> Iterator[ParagraphBlock]:
         """A paragraph, or the table that ends before it."""
         about = self.paragraphs.at(offset)
         text = text.strip(" \t")
@@ -279,11 +279,11 @@ class _DocumentReader:
         yield from self._table()
         style = self.paragraphs.style(offset)
         if text and 1 <= style <= 9:
-            yield DocumentBlock(text=f"{'#' * min(style, 6)} {one_line(text)}", heading=one_line(text))
+            yield ParagraphBlock(text=f"{'#' * min(style, 6)} {one_line(text)}", heading=one_line(text))
         elif text:
             listed = bool(about.get(_LIST))
             indent = "  " * min(about.get(_LIST_DEPTH, 0), 8)
-            yield DocumentBlock(text=f"{indent}- {text}" if listed else text, item=listed)
+            yield ParagraphBlock(text=f"{indent}- {text}" if listed else text, item=listed)
 
     def _in_table(self, text: str, mark: str, about: Mapping[int, int]) -> None:
         # Before Word 97 the end of a row is marked only by an extra empty cell.
@@ -297,11 +297,11 @@ class _DocumentReader:
             self._row.append("\n".join(self._cell))
             self._cell = []
 
-    def _table(self) -> Iterator[DocumentBlock]:
+    def _table(self) -> Iterator[ParagraphBlock]:
         rows = [*self._rows, *([[*self._row, *self._cell]] if self._row or self._cell else [])]
         self._rows, self._row, self._cell = [], [], []
         if rows:
-            yield DocumentBlock(text=table(rows))
+            yield ParagraphBlock(text=table(rows))
 
 
 def _kind(said: Mapping[int, int], about: Mapping[int, int]) -> Kind:

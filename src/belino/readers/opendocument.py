@@ -16,7 +16,7 @@ from belino.readers.parts import (
     PLAIN_STYLE,
     BlockCutter,
     CannotRead,
-    DocumentBlock,
+    ParagraphBlock,
     Parts,
     ReadOptions,
     TextStyle,
@@ -118,21 +118,21 @@ class _TextReader:
     def _text_style(self, element: Element) -> TextStyle:
         return self._text_styles.get(value(element, "style-name"), PLAIN_STYLE)
 
-    def blocks(self, element: Element, depth: int = 0) -> Iterator[DocumentBlock]:
+    def blocks(self, element: Element, depth: int = 0) -> Iterator[ParagraphBlock]:
         """The text of an element, block by block."""
         name = local(element.tag)
         if name == "h":
             level = value(element, "outline-level", "1")
             text = one_line(self.line(element))
-            yield DocumentBlock(
+            yield ParagraphBlock(
                 text=f"{'#' * min(int(level), 6) if level.isdigit() else '#'} {text}" if text else "", heading=text
             )
         elif name == "p":
-            yield DocumentBlock(text=self.line(element))
+            yield ParagraphBlock(text=self.line(element))
         elif name == "list":
             yield from self._list(element, depth, numbered=value(element, "style-name") in self.numbered)
         elif name == "table":
-            yield DocumentBlock(text=self.table(element))
+            yield ParagraphBlock(text=self.table(element))
         elif name == "tracked-changes":
             self._learn_deleted(element)
         elif name in _BLOCKS or name in _SHAPES:
@@ -158,17 +158,17 @@ class _TextReader:
             rows.append(cells)
         return table(rows)
 
-    def _inside(self, element: Element, depth: int) -> Iterator[DocumentBlock]:
+    def _inside(self, element: Element, depth: int) -> Iterator[ParagraphBlock]:
         described = one_line(" ".join(child.text or "" for child in element if local(child.tag) in ("title", "desc")))
         if described:
-            yield DocumentBlock(text=f"(picture: {described})")
+            yield ParagraphBlock(text=f"(picture: {described})")
         unseen = value(element, "display") == "none"
         with self._upon(element):
             inside = [block for child in element for block in self.blocks(child, depth)]
         for block in inside:
-            yield DocumentBlock(text=self._hide(block.text)) if unseen and block.text else block
+            yield ParagraphBlock(text=self._hide(block.text)) if unseen and block.text else block
 
-    def _list(self, element: Element, depth: int, *, numbered: bool) -> Iterator[DocumentBlock]:
+    def _list(self, element: Element, depth: int, *, numbered: bool) -> Iterator[ParagraphBlock]:
         count = 0
         for item in element:
             if local(item.tag) not in ("list-item", "list-header"):
@@ -182,7 +182,7 @@ class _TextReader:
                     continue
                 for block in self.blocks(child, depth + 1):
                     if block.text:
-                        yield DocumentBlock(text=f"{'  ' * depth}{mark}{block.text}", heading=block.heading, item=True)
+                        yield ParagraphBlock(text=f"{'  ' * depth}{mark}{block.text}", heading=block.heading, item=True)
                         mark = "  "
 
     def _joined(self, element: Element) -> str:
@@ -288,7 +288,7 @@ def _text(archive: ZipArchive, content: bytes, options: ReadOptions) -> Document
     return cutter.document()
 
 
-def _blocks(content: bytes, words: _TextReader) -> Iterator[DocumentBlock]:
+def _blocks(content: bytes, words: _TextReader) -> Iterator[ParagraphBlock]:
     for element in children(content, _STYLES | {"body", "text"}):
         if local(element.tag) in ("style", "list-style"):
             words.learn(element)

@@ -141,7 +141,7 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentBlock:
+class ParagraphBlock:
     """A paragraph, a table or a list item; or a heading, with its text as the title of what follows."""
 
     text: str
@@ -159,7 +159,7 @@ class BlockCutter:
     _chars: int = 0
     _title: str = ""
 
-    def take(self, blocks: Iterable[DocumentBlock]) -> None:
+    def take(self, blocks: Iterable[ParagraphBlock]) -> None:
         """Add many blocks; the items of a list stay together."""
         items: list[str] = []
         for block in blocks:

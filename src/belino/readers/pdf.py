@@ -20,9 +20,7 @@ PAGES_AT_MOST = 200
 MAX_DPI = 300
 BOOKMARKS_AT_MOST = 2_000
 ANNOTATIONS_AT_MOST = 1_000
-SCAN_NOTE = (
-    "the text of scanned pages is what somebody's text recognition found in them; it may differ from the picture"
-)
+SCAN_NOTE = "the text of scanned pages was recognised before the file was sent; it may differ from the picture"
 
 SCAN_COVERS = 0.5
 """The share of a page that a scan of it covers at least."""

@@ -14,7 +14,7 @@ from belino.readers.parts import (
     PLAIN_STYLE,
     BlockCutter,
     CannotRead,
-    DocumentBlock,
+    ParagraphBlock,
     Parts,
     ReadOptions,
     Span,
@@ -334,7 +334,7 @@ class _DocumentReader:
         self._lists.learn(self._only("numbering"))
         self._writer = self._writer_of(self.links)
 
-    def blocks(self, elements: Iterable[Element]) -> Iterator[DocumentBlock]:
+    def blocks(self, elements: Iterable[Element]) -> Iterator[ParagraphBlock]:
         """Paragraphs and tables in order."""
         for element in elements:
             if self.parts.late:
@@ -378,15 +378,15 @@ class _DocumentReader:
     def _writer_of(self, links: Mapping[str, Relationship]) -> _ParagraphWriter:
         return _ParagraphWriter(links, self.parts.note, self._text_styles)
 
-    def _block(self, element: Element, writer: _ParagraphWriter, *, shaded: bool = False) -> Iterator[DocumentBlock]:
+    def _block(self, element: Element, writer: _ParagraphWriter, *, shaded: bool = False) -> Iterator[ParagraphBlock]:
         name = local(element.tag)
         if name == "p":
             yield self._paragraph(element, writer, shaded=shaded)
             yield from self._boxes(writer)
         elif name == "tbl":
-            yield DocumentBlock(text=self._table(element, writer))
+            yield ParagraphBlock(text=self._table(element, writer))
         elif name == "altChunk":
-            yield DocumentBlock(text=self._chunk(writer.links.get(value(element, "id"))))
+            yield ParagraphBlock(text=self._chunk(writer.links.get(value(element, "id"))))
         elif name in _CONTAINERS:
             for child in element:
                 yield from self._block(child, writer, shaded=shaded)
@@ -408,15 +408,15 @@ class _DocumentReader:
         self.parts.note("text in another format, which was put in as it is, was left out")
         return ""
 
-    def _boxes(self, writer: _ParagraphWriter) -> Iterator[DocumentBlock]:
+    def _boxes(self, writer: _ParagraphWriter) -> Iterator[ParagraphBlock]:
         boxes, writer.boxes = writer.boxes[:BOXES_AT_MOST], []
         for box in boxes:
             yield from self._block(box, writer, shaded=True)
 
-    def _paragraph(self, element: Element, writer: _ParagraphWriter, *, shaded: bool) -> DocumentBlock:
+    def _paragraph(self, element: Element, writer: _ParagraphWriter, *, shaded: bool) -> ParagraphBlock:
         text = writer.paragraph(element, shaded=shaded)
         if not text:
-            return DocumentBlock(text="")
+            return ParagraphBlock(text="")
         about = find(element, "pPr")
         style = self._styles.get(value(find(about, "pStyle"), "val"), _ParagraphStyle())
         level = _level(about) or style.heading
@@ -424,8 +424,8 @@ class _DocumentReader:
         depth = value(find(about, "numPr", "ilvl"), "val") or str(style.list_depth)
         mark = self._lists.mark(number, int(depth) if depth.isdigit() else 0)
         if level:
-            return DocumentBlock(text=f"{'#' * min(level, 6)} {mark.lstrip()}{one_line(text)}", heading=one_line(text))
-        return DocumentBlock(text=mark + text, item=bool(mark))
+            return ParagraphBlock(text=f"{'#' * min(level, 6)} {mark.lstrip()}{one_line(text)}", heading=one_line(text))
+        return ParagraphBlock(text=mark + text, item=bool(mark))
 
     def _table(self, element: Element, writer: _ParagraphWriter) -> str:
         # A table style may shade any cell: white text in such a table is most likely visible.

@@ -1,7 +1,7 @@
 """Documents of some pages in every format that text is read from, generated; for benchmarks and fuzz runs."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from email.message import EmailMessage
 from html import escape
 from random import Random
@@ -25,11 +25,12 @@ Files = dict[str, bytes]
 
 def document_files(*, paragraphs: int = 60) -> Mapping[str, bytes]:
     """The bytes by file name; deterministic."""
-    prose = _prose(paragraphs)
+    prose = make_prose(paragraphs)
     return {**_office(prose), **_books(prose), **_texts(prose), **_mails(prose), **_archives(prose)}
 
 
-def _prose(paragraphs: int) -> list[str]:
+def make_prose(paragraphs: int) -> list[str]:
+    """Paragraphs of words that say nothing."""
     rng = Random(7)  # noqa: S311 - the same words each time
     return [
         " ".join(" ".join(rng.choices(_WORDS, k=rng.randrange(6, 16))).capitalize() + "." for _ in range(5))
@@ -63,10 +64,16 @@ def _links(targets: Mapping[str, str]) -> str:
 
 
 def _office(prose: list[str]) -> Files:
-    return {"letter.docx": _docx(prose), "figures.xlsx": _xlsx(), "talk.pptx": _pptx(prose), "letter.odt": _odt(prose)}
+    return {
+        "letter.docx": make_docx(prose),
+        "figures.xlsx": _xlsx(),
+        "talk.pptx": _pptx(prose),
+        "letter.odt": _odt(prose),
+    }
 
 
-def _docx(prose: list[str]) -> bytes:
+def make_docx(prose: Sequence[str]) -> bytes:
+    """A Word document of these paragraphs, with a table at its end."""
     body = "".join(
         (
             f'<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>Chapter {at}</w:t></w:r></w:p>'
@@ -159,11 +166,11 @@ def _books(prose: list[str]) -> Files:
         "OEBPS/book.opf": package,
         **{f"OEBPS/{name}.xhtml": _page(name, texts) for name, texts in chapters.items()},
     }
-    return {"novel.epub": make_zip(files), "report.pdf": _pdf(prose)}
+    return {"novel.epub": make_zip(files), "report.pdf": make_report(prose)}
 
 
-def _pdf(prose: list[str]) -> bytes:
-    """A page for every ten paragraphs; only ASCII, as the font has no more."""
+def make_report(prose: Sequence[str]) -> bytes:
+    """A PDF with a page for every ten paragraphs; only ASCII, as the font has no more."""
     lines = [[_plain(text)[at : at + 90] for text in prose[page : page + 10] for at in range(0, len(_plain(text)), 90)]
              for page in range(0, len(prose), 10)]  # fmt: skip
     objects: list[bytes] = [b"", b"", b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]

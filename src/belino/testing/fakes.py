@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from belino.domain.media import Block, ImageBlock, TextBlock
+from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia, Block, ImageBlock, TextBlock
 from belino.domain.message import Arrival
 from belino.domain.ports import Clock, HttpClient, Known
 from belino.domain.reply import OutgoingFile
@@ -58,10 +58,15 @@ class ScriptedAgent:
     """
 
     def __init__(
-        self, *script: ScriptLine | list[ScriptLine], remembers: bool = True, sees_images: bool = True
+        self,
+        *script: ScriptLine | list[ScriptLine],
+        remembers: bool = True,
+        sees_images: bool = True,
+        accepts: AcceptedMedia = TEXT_AND_PICTURES,
     ) -> None:
         self.remembers = remembers
         self.sees_images = sees_images
+        self.accepts = accepts
         self.script = deque(line if isinstance(line, list) else [line] for line in script)
         self.turns: list[Turn] = []
         self.answers: list[tuple[Block, ...]] = []

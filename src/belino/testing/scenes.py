@@ -5,9 +5,11 @@ import math
 import struct
 import zipfile
 from array import array
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from importlib.util import find_spec
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -164,15 +166,70 @@ def _chart() -> "Image":
 
 def _written(scene: str) -> "Image":
     from PIL import Image as Images
-    from PIL import ImageDraw, ImageFont
+    from PIL import ImageDraw
 
     paper = Images.new("RGB", (WIDTH, HEIGHT), (238, 238, 232) if scene == "board" else (212, 202, 188))
-    draw, font = ImageDraw.Draw(paper), ImageFont.load_default(size=64)
     if scene == "receipt":
-        draw.rectangle((220, 40, 1060, 920), fill=(252, 251, 247))
-    for row, line in enumerate(_NOTES[scene]):
-        draw.text((280 if scene == "receipt" else 120, 110 + row * 150), line, fill=(38, 52, 110), font=font)
+        ImageDraw.Draw(paper).rectangle((220, 40, 1060, 920), fill=(252, 251, 247))
+    _write(paper, _NOTES[scene], 280 if scene == "receipt" else 120, step=150, size=64)
     return paper
+
+
+def _write(paper: "Image", lines: Sequence[str], left: int, *, step: int, size: int) -> None:
+    from PIL import ImageDraw, ImageFont
+
+    draw, font = ImageDraw.Draw(paper), ImageFont.load_default(size=size)
+    for row, line in enumerate(lines):
+        draw.text((left, 110 + row * step), line, fill=(38, 52, 110), font=font)
+
+
+def written_photo(lines: Sequence[str]) -> bytes:
+    """A photo of a paper, board or screen with these lines."""
+    from PIL import Image as Images
+
+    paper = Images.new("RGB", (WIDTH, HEIGHT), (238, 238, 232))
+    _write(paper, lines, 120, step=90, size=48)
+    grain = Images.effect_noise(paper.size, 18).convert("RGB")
+    made = io.BytesIO()
+    Images.blend(paper, grain, 0.06).save(made, "JPEG", quality=70)
+    return made.getvalue()
+
+
+def scan(pages: Sequence[Sequence[str]]) -> bytes:
+    """A PDF whose pages are pictures, as a scanner makes it."""
+    from PIL import Image as Images
+
+    sheets = []
+    for lines in pages:
+        sheets.append(Images.new("RGB", (1240, 1754), (252, 252, 250)))
+        _write(sheets[-1], lines, 110, step=56, size=34)
+    made = io.BytesIO()
+    sheets[0].save(made, "PDF", save_all=True, append_images=sheets[1:], resolution=150)
+    return made.getvalue()
+
+
+def talk(sound: Path, lines: Sequence[str]) -> bytes:
+    """An MP4 that shows these lines while a WAV is heard."""
+    import av
+    from PIL import Image as Images
+
+    picture = Images.open(io.BytesIO(written_photo(lines))).resize((960, 720))
+    written = io.BytesIO()
+    with av.open(str(sound)) as source, av.open(written, "w", format="mp4") as target:
+        shown: Any = target.add_stream("libx264", rate=FRAMES_A_SECOND, options={"preset": "ultrafast", "crf": "23"})
+        shown.width, shown.height, shown.pix_fmt = *picture.size, "yuv420p"
+        heard: Any = target.add_stream("aac", rate=16_000, layout="mono")
+        seconds = 0.0
+        for sample in source.decode(audio=0):
+            seconds = float((sample.pts or 0) * (sample.time_base or 0)) + sample.samples / sample.sample_rate
+            target.mux(heard.encode(sample))
+        target.mux(heard.encode(None))
+        for number in range(max(1, round(seconds * FRAMES_A_SECOND))):
+            frame: Any = av.VideoFrame.from_image(picture)  # type: ignore[no-untyped-call]
+            frame.pts, frame.time_base = number, Fraction(1, FRAMES_A_SECOND)
+            target.mux(shown.encode(frame))
+        target.mux(shown.encode(None))
+    return written.getvalue()
 
 
 def film(size: int, width: int, height: int) -> bytes:

@@ -8,12 +8,12 @@ from dataclasses import asdict
 from starlette.responses import Response
 
 from belino import __version__
-from belino.domain.errors import NoSuchMessage, StoreError
+from belino.domain.errors import NoSuchMessage, SeveralMessages, StoreError
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.stored import GrantKind
 from belino.gateway import savings
 from belino.gateway.doctor import RunningParts, examine
-from belino.gateway.explain import Explanation, NotFailed, SeveralMessages, as_json, explain, retried_json
+from belino.gateway.explain import Explanation, NotFailed, as_json, explain, retried_json
 from belino.gateway.recorder import Recording, RecordingRefused
 from belino.web.fields import Fields, parse_conversation
 from belino.web.messages import visitor_of

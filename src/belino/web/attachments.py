@@ -24,6 +24,8 @@ FILE_NAME_CHARS = 255
 ATTACHMENTS = 32
 VOICE_SECONDS = 24 * 60 * 60
 
+_IGNORED = ("type", "id", "size", "width", "height")
+"""What clients of other servers say about an attachment; it is found in the bytes."""
 _UPLOAD_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DATA_URL = re.compile(r"data:([^,;]{0,127})(?:;[^,;]{1,127}){0,8};base64,", re.IGNORECASE)
 _WRITE_BYTES = 1024 * 1024
@@ -183,7 +185,7 @@ def _header_of(path: Path) -> bytes:
 
 
 def _parse(item: object) -> Attachment:
-    known = ("mime_type", "file_name", "content", "upload_id", "voice", "duration")
+    known = ("mime_type", "file_name", "content", "upload_id", "voice", "duration", *_IGNORED)
     fields = Fields(item, known=known, what="An attachment")
     voice, duration = _flag(fields, "voice"), _seconds(fields, "duration")
     if fields.has("upload_id"):

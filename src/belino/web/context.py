@@ -4,14 +4,15 @@ from urllib.parse import unquote
 
 from starlette.responses import Response
 
-from belino.context.search import results_json, search
-from belino.domain.errors import NoSuchMessage, ToolError
+from belino.context.results import results_json
+from belino.context.search import INTENTS_AT_MOST, search
+from belino.domain.errors import NoSuchMessage, SeveralMessages, ToolError
 from belino.tools.arguments import Arguments
 from belino.tools.server import App, McpDoor
 from belino.turns.preview import as_json, preview
 from belino.web.fields import parse_conversation
 from belino.web.request_context import RouteCall
-from belino.web.responses import answer, bad_request, not_found
+from belino.web.responses import Code, Refusal, answer, bad_request, not_found
 
 MESSAGE_ID_CHARS = 256
 INTENT_CHARS = 2_000
@@ -29,6 +30,7 @@ async def show_context(call: RouteCall) -> Response:
     await call.site.must_exist(conversation)
     at = query.text("at", most=MESSAGE_ID_CHARS) if query.has("at") else None
     gateway = call.site.gateway
+    agent = gateway.agents.at(conversation)
     try:
         told = await preview(
             call.store,
@@ -38,16 +40,19 @@ async def show_context(call: RouteCall) -> Response:
             clock=gateway.clock,
             key=gateway.home.key_file.read_bytes(),
             history=gateway.history,
+            picture_side=gateway.config.media.image_block_side if agent.sees_images else None,
         )
     except NoSuchMessage:
         raise not_found() from None
+    except SeveralMessages as error:
+        raise Refusal(409, Code.CONFLICT, str(error)) from None
     call.visitor.must_see(told.conversation)
     return answer(as_json(told))
 
 
 async def search_channel(call: RouteCall) -> Response:
     """The results of `channel_context` in a conversation's channel."""
-    query = call.query("conversation", "intent", "since", "authors", "limit", "cursor")
+    query = call.query("conversation", "intent", "intents", "since", "authors", "near", "limit", "cursor")
     conversation = query.conversation()
     call.visitor.must_see(conversation)
     await call.site.must_exist(conversation)
@@ -58,19 +63,25 @@ async def search_channel(call: RouteCall) -> Response:
         since = Arguments({"since": query.raw("since")}, ("since",)).since("since", now)
     except ToolError as error:
         raise bad_request(f"{error}.") from None
-    authors = query.text("authors", most=AUTHORS_CHARS, default="").split(",")
+    intents = _listed(query.text("intents", most=INTENTS_AT_MOST * INTENT_CHARS, default=""))
     note = await gateway.history.channel(channel)
     page = await search(
         call.store,
         channel,
-        query.text("intent", most=INTENT_CHARS, default=""),
+        intents or query.text("intent", most=INTENT_CHARS, default=""),
         now=now,
         since=since,
-        authors=[unquote(name).strip() for name in authors if name.strip()],
+        authors=_listed(query.text("authors", most=AUTHORS_CHARS, default="")),
+        near=query.text("near", most=MESSAGE_ID_CHARS) if query.has("near") else None,
         limit=query.number("limit", least=1, most=RESULTS_MOST) or RESULTS_DEFAULT,
         cursor=query.text("cursor", most=CURSOR_CHARS) if query.has("cursor") else None,
     )
     return answer(results_json(page) | ({"note": note} if note else {}))
+
+
+def _listed(text: str) -> list[str]:
+    """The items of a list that is separated by commas; a comma inside one is percent-encoded."""
+    return [unquote(item).strip() for item in text.split(",") if item.strip()]
 
 
 async def serve_mcp(call: RouteCall) -> App:

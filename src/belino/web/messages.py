@@ -27,7 +27,9 @@ from belino.web.wire import Json, message_json
 
 log = logging.getLogger(__name__)
 
-SAY_FIELDS = ("conversation", "message", "attachments", "id", "reply_to", "language")
+_IGNORED = ("session_key", "session_id", "thinking", "deliver", "timeout_ms")
+"""What clients of other servers send with the same method; it has no meaning here."""
+SAY_FIELDS = ("conversation", "message", "attachments", "id", "idempotency_key", "reply_to", "language", *_IGNORED)
 HISTORY_FIELDS = ("conversation", "before", "after", "limit")
 PAGE = 200
 # The size limit of a page of history: two hundred of the longest messages are too large for one answer.
@@ -217,11 +219,12 @@ def _text(fields: Fields, most: int) -> str:
 
 
 def _message_id(fields: Fields) -> str:
-    if not fields.has("id"):
+    name = "id" if fields.has("id") else "idempotency_key"
+    if not fields.has(name):
         return secrets.token_hex(16)
-    message_id = fields.text("id", most=64)
+    message_id = fields.text(name, most=64)
     if not _ID.fullmatch(message_id):
-        raise bad_request("id must be 1 to 64 of A–Z, a–z, 0–9, _ and -.")
+        raise bad_request(f"{name} must be 1 to 64 of A–Z, a–z, 0–9, _ and -.")
     return message_id
 
 

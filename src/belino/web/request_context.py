@@ -220,10 +220,9 @@ class Site:
         """Refuse a conversation whose channel does not exist."""
         channel = conversation.whole_channel
         if channel not in self.known:
-            summaries = await self.store.conversations(platform=channel.platform)
-            self.known.update(summary.conversation.whole_channel for summary in summaries)
-        if channel not in self.known:
-            raise Refusal(404, Code.NOT_FOUND, "There is no such conversation.")
+            if not await self.store.has_channel(channel):
+                raise Refusal(404, Code.NOT_FOUND, "There is no such conversation.")
+            self.known.add(channel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

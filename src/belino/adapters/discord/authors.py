@@ -1,10 +1,10 @@
 """Authors and channels: Discord's ids, users and conversations as domain values, and a cache of servers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from belino.domain.message import UNKNOWN_AUTHOR, Author, ChatType, ConversationKey
+from belino.domain.message import UNKNOWN_AUTHOR, UNKNOWN_NAME, Author, ChatType, ConversationKey
 from belino.net.json_fields import MOST, Raw, count, line, table, tables, words, yes
 
 PLATFORM = "discord"
@@ -146,11 +146,13 @@ def user(raw: Raw, me: DiscordBot, *, member: Raw | None = None) -> Author | Non
     own = identity(raw, "id")
     if not own:
         return None
+    name, *others = dict.fromkeys(_names(raw, member or {}))
     return Author(
         id=own,
-        name=_name(raw, member or {}),
+        name=name,
         is_bot=yes(raw, "bot") or yes(raw, "system"),
         is_agent=own == me.id,
+        other_names=tuple(others),
     )
 
 
@@ -160,7 +162,13 @@ def name_of(user: Raw) -> str:
 
 
 def _name(user: Raw, member: Raw) -> str:
-    return line(member, "nick") or line(user, "global_name") or line(user, "username") or "somebody"
+    return _names(user, member)[0]
+
+
+def _names(user: Raw, member: Raw) -> Sequence[str]:
+    """The names of a user, that of this server first."""
+    told = (line(member, "nick"), line(user, "global_name"), line(user, "username"))
+    return [name for name in told if name] or [UNKNOWN_NAME]
 
 
 class GuildCache:

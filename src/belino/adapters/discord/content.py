@@ -28,13 +28,13 @@ FORWARD = 1
 """The reference type of a forwarded message, which is carried inside."""
 
 _SERVICE = {
-    1: "somebody was added",
-    2: "somebody left",
+    1: "someone was added",
+    2: "someone left",
     3: "a call",
     4: "the channel has a new name",
     5: "the channel has a new picture",
     6: "a message was pinned",
-    7: "somebody joined",
+    7: "someone joined",
     8: "the server was boosted",
     9: "the server was boosted to level 1",
     10: "the server was boosted to level 2",
@@ -48,13 +48,13 @@ _SERVICE = {
     21: "a thread was opened at a message",
     22: "a reminder to invite people",
     24: "the automatic moderation did something",
-    25: "somebody bought a role",
+    25: "someone bought a role",
     26: "an offer of an app",
     27: "a stage began",
     28: "a stage ended",
-    29: "somebody speaks on a stage",
+    29: "someone speaks on a stage",
     31: "a stage has a new topic",
-    32: "somebody subscribed to an app",
+    32: "someone subscribed to an app",
     36: "an alarm was raised in the server",
     37: "the alarm in the server is over",
     38: "a raid was reported",
@@ -193,6 +193,11 @@ def _shown(media: Raw, description: str = "") -> str:
 
 def _labelled(kind: str, label: str, more: str) -> str:
     return " ".join(filter(None, (f"- [{kind}]", label, more and f"({more})"))) if label or more else ""
+
+
+def is_notice(message: Raw) -> bool:
+    """Whether Discord itself wrote a message, about the place it is in."""
+    return (count(message, "type") or 0) in _SERVICE
 
 
 def what_it_is(message: Raw) -> str:

@@ -20,7 +20,7 @@ from belino.adapters.discord.authors import (
     name_of,
     user,
 )
-from belino.adapters.discord.content import FORWARD, SAID, kind_of_event, text_of, what_it_is
+from belino.adapters.discord.content import FORWARD, SAID, is_notice, kind_of_event, text_of, what_it_is
 from belino.adapters.discord.media import UPLOADED, DiscordSource, attachment_ref, carried, refs_of, refs_of_all
 from belino.domain.media import MediaRef
 from belino.domain.message import (
@@ -34,6 +34,7 @@ from belino.domain.message import (
     Message,
     Quote,
     Reaction,
+    ThreadReport,
     Unsupported,
     as_edit,
     as_unsupported,
@@ -146,10 +147,18 @@ def parse_message(raw: Raw, known: DiscordParseContext) -> Message | Unsupported
         quote=_quote(raw, known),
         forward=forward,
         edited=iso_time(raw, "edited_timestamp"),
+        thread_report=_thread_report(table(raw, "thread")),
     )
     if (count(raw, "type") or 0) in SAID and shows:
         return message
-    return as_unsupported(replace(message, addressed=addressed and sort is ChatType.DIRECT), what_it_is(raw))
+    silent = replace(message, addressed=addressed and sort is ChatType.DIRECT)
+    return as_unsupported(silent, what_it_is(raw), is_notice=is_notice(raw))
+
+
+def _thread_report(thread: Raw) -> ThreadReport | None:
+    """What Discord reports about the thread under a message in its history; its first message does not count."""
+    replies = count(thread, "message_count")
+    return ThreadReport(replies=replies, last=made_at(identity(thread, "last_message_id"))) if replies else None
 
 
 def _edited(raw: Raw, known: DiscordParseContext) -> Edit | Unsupported:

@@ -67,6 +67,8 @@ class Directory:
     channels: Mapping[str, str] = field(default_factory=dict)
     locales: Mapping[str, str] = field(default_factory=dict)
     """The languages of users, such as `en-US`."""
+    other_names: Mapping[str, str] = field(default_factory=dict)
+    """The names of users that are not shown, one per line."""
 
 
 def author_of(message: Raw, me: SlackApp, directory: Directory) -> Author:
@@ -85,7 +87,8 @@ def author_of(message: Raw, me: SlackApp, directory: Directory) -> Author:
     if bot:
         name = line(table(message, "bot_profile"), "name") or line(message, "username") or name
     is_bot = bool(bot) or user == SLACKBOT
-    return Author(id=qualified(user, message, me) or bot, name=name or user or bot, is_bot=is_bot)
+    others = tuple(directory.other_names.get(user, "").splitlines())
+    return Author(id=qualified(user, message, me) or bot, name=name or user or bot, is_bot=is_bot, other_names=others)
 
 
 def user_named(user: str, me: SlackApp, directory: Directory) -> Author:
@@ -123,6 +126,12 @@ def shown_name(user: Raw) -> str:
         or line(user, "name")
         or line(user, "id")
     )
+
+
+def other_names(user: Raw) -> str:
+    """The names of a user that are not shown, one per line."""
+    told = (line(table(user, "profile"), "real_name"), line(user, "real_name"), line(user, "name"))
+    return "\n".join(dict.fromkeys(name for name in told if name and name != shown_name(user)))
 
 
 def _profile_name(message: Raw) -> str:
@@ -163,13 +172,16 @@ class NameCache:
         self._users: dict[str, str] = {}
         self._channels: dict[str, str] = {}
         self._locales: dict[str, str] = {}
+        self._other_names: dict[str, str] = {}
         self._not_before: dict[str, float] = {}
         self._listed = False
         self._slow_until = 0.0
 
     @property
     def directory(self) -> Directory:
-        return Directory(users=self._users, channels=self._channels, locales=self._locales)
+        return Directory(
+            users=self._users, channels=self._channels, locales=self._locales, other_names=self._other_names
+        )
 
     def know(self, user: str, name: str) -> None:
         """Keep a name that is known without a call."""
@@ -203,12 +215,12 @@ class NameCache:
             self._listed = True
             asked = {"limit": str(MOST_IN_PAGE), "include_locale": "true"}
             for member in tables(await self._ask("users.list", asked), "members"):
-                self._keep(self._users, words(member, "id"), shown_name(member))
-                self._keep(self._locales, words(member, "id"), language_tag(member.get("locale")) or "")
+                self._keep_user(words(member, "id"), member)
         for user in [user for user in wanted if user not in self._users][:MOST_ASKED]:
             found = table(await self._ask("users.info", {"user": user, "include_locale": "true"}), "user")
-            self._settle(self._users, user, shown_name(found) if found else "")
-            self._keep(self._locales, user, language_tag(found.get("locale")) or "")
+            self._keep_user(user, found)
+            if not found:
+                self._not_again_soon(user)
 
     async def _learn_channel(self, channel: str) -> None:
         told = await self._ask("conversations.info", {"channel": channel})
@@ -223,6 +235,11 @@ class NameCache:
     def _is_wanted(self, own: str, kept: dict[str, str]) -> bool:
         not_before = max(self._not_before.get(own, 0.0), self._slow_until)
         return bool(own) and own not in kept and not_before <= self._client.clock.monotonic()
+
+    def _keep_user(self, own: str, user: Raw) -> None:
+        self._keep(self._users, own, shown_name(user))
+        self._keep(self._other_names, own, other_names(user))
+        self._keep(self._locales, own, language_tag(user.get("locale")) or "")
 
     def _settle(self, kept: dict[str, str], own: str, name: str) -> None:
         if name:

@@ -23,12 +23,12 @@ MOST_ATTACHMENTS = 20
 """Attachments that are read; Slack's clients show no more either."""
 
 _EVENTS = {
-    "channel_join": "somebody joined",
-    "group_join": "somebody joined",
-    "member_joined_channel": "somebody joined",
-    "channel_leave": "somebody left",
-    "group_leave": "somebody left",
-    "member_left_channel": "somebody left",
+    "channel_join": "someone joined",
+    "group_join": "someone joined",
+    "member_joined_channel": "someone joined",
+    "channel_leave": "someone left",
+    "group_leave": "someone left",
+    "member_left_channel": "someone left",
     "channel_topic": "the channel has a new topic",
     "group_topic": "the channel has a new topic",
     "channel_purpose": "the channel has a new description",

@@ -29,11 +29,12 @@ from belino.domain.message import (
     Message,
     Reaction,
     SourceMessage,
+    ThreadReport,
     Unsupported,
     as_edit,
     as_unsupported,
 )
-from belino.net.json_fields import Raw, as_table, as_tables, line, table, tables, words
+from belino.net.json_fields import Raw, as_table, as_tables, count, line, table, tables, words
 
 EVENTS, COMMANDS = "events_api", "slash_commands"
 
@@ -132,6 +133,7 @@ def said(
         forward=below.forward,
         edited=moment(stamp(table(raw, "edited"), "ts")),
         language=view.directory.locales.get(words(raw, "user")),
+        thread_report=_thread_report(raw, view),
     )
     if words(raw, "subtype") not in _SAID or not (whole or refs or below.forward or below.quote):
         return as_unsupported(message, what_it_is(raw))
@@ -273,6 +275,17 @@ def _thread(ts: str, thread: str, *, starts: bool) -> str | None:
     if thread and thread != ts:
         return thread
     return ts if starts and ts else None
+
+
+def _thread_report(raw: Raw, view: SlackParseContext) -> ThreadReport | None:
+    """What Slack reports about the replies under a message in its history."""
+    replies, users = count(raw, "reply_count"), raw.get("reply_users")
+    if not replies:
+        return None
+    names = view.directory.users
+    listed = [user for user in users if isinstance(user, str)] if isinstance(users, list) else []
+    people = [names[user] for user in listed if user in names]
+    return ThreadReport(replies=replies, last=moment(stamp(raw, "latest_reply")), participants=tuple(people))
 
 
 def _words(raw: Raw, view: SlackParseContext) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from belino.domain.message import UNKNOWN_AUTHOR, Author, ChatType, ConversationKey, Quote, language_tag
+from belino.domain.message import UNKNOWN_AUTHOR, UNKNOWN_NAME, Author, ChatType, ConversationKey, Quote, language_tag
 from belino.net.json_fields import Raw, line, number_id, table, unix_time, whole, words, yes
 
 PLATFORM = "telegram"
@@ -30,18 +30,20 @@ def user(raw: Raw, me: TelegramBot) -> Author | None:
     if own is None:
         return None
     name = " ".join(part for part in (line(raw, "first_name"), line(raw, "last_name")) if part)
+    login = line(raw, "username")
     return Author(
         id=str(own),
-        name=name or line(raw, "username") or "somebody",
+        name=name or login or UNKNOWN_NAME,
         is_bot=yes(raw, "is_bot"),
         is_agent=own == me.id != 0,
+        other_names=(login,) if name and login else (),
     )
 
 
 def chat_as_author(raw: Raw, signature: str = "") -> Author | None:
     """A chat as the author: a channel, or a group through an anonymous administrator."""
     own = number_id(raw, "id")
-    return Author(id=own, name=signature or chat_name(raw) or "somebody") if own else None
+    return Author(id=own, name=signature or chat_name(raw) or UNKNOWN_NAME) if own else None
 
 
 def author_of(message: Raw, me: TelegramBot) -> Author:
@@ -111,7 +113,7 @@ def origin(raw: Raw, me: TelegramBot) -> Quote | None:
         case "user":
             author = user(table(raw, "sender_user"), me)
         case "hidden_user":
-            author = Author(id=HIDDEN, name=line(raw, "sender_user_name") or "somebody")
+            author = Author(id=HIDDEN, name=line(raw, "sender_user_name") or UNKNOWN_NAME)
         case "chat":
             author = chat_as_author(table(raw, "sender_chat"), signature)
         case "channel":

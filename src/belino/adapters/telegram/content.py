@@ -36,10 +36,10 @@ _AROUND = (
 _ENVELOPE = frozenset(_AROUND.split())
 
 STORY = "a story, which bots cannot see"
-_SERVICE = {
-    "new_chat_members": "somebody joined",
-    "new_chat_member": "somebody joined",
-    "left_chat_member": "somebody left",
+_NOTICES = {
+    "new_chat_members": "someone joined",
+    "new_chat_member": "someone joined",
+    "left_chat_member": "someone left",
     "new_chat_title": "the chat has a new title",
     "new_chat_photo": "the chat has a new picture",
     "delete_chat_photo": "the chat's picture was removed",
@@ -48,6 +48,9 @@ _SERVICE = {
     "forum_topic_edited": "a topic was renamed",
     "forum_topic_closed": "a topic was closed",
     "forum_topic_reopened": "a topic was opened again",
+}
+_SERVICE = {
+    **_NOTICES,
     "story": STORY,
     "game": "a game",
     "invoice": "an invoice",
@@ -289,6 +292,11 @@ def _tables(value: object, depth: int) -> Iterator[Raw]:
         if depth < MOST_DEPTH:
             for key in ("blocks", "items"):
                 yield from _tables(block.get(key), depth + 1)
+
+
+def is_notice(message: Raw) -> bool:
+    """Whether Telegram itself wrote a message, about the chat."""
+    return any(has(message, key) for key in _NOTICES)
 
 
 def what_it_is(message: Raw) -> str:

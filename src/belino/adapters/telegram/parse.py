@@ -22,6 +22,7 @@ from belino.adapters.telegram.content import (
     STORY,
     facts_of,
     is_confidential,
+    is_notice,
     item_answered,
     linked,
     passage,
@@ -124,7 +125,7 @@ def _said(raw: Raw, frame: _Frame) -> Message | Unsupported:
         language=language_of(raw, author),
     )
     if is_confidential(raw) or not (text or refs):
-        return as_unsupported(message, what_it_is(raw))
+        return as_unsupported(message, what_it_is(raw), is_notice=is_notice(raw))
     return message
 
 

@@ -22,8 +22,9 @@ GREYS_SIDE = 64
 MAX_BYTES = 32 * 1024 * 1024
 """Higher limits are reduced to this one: no platform accepts a larger picture."""
 FORMATS = ("image/jpeg", "image/png", "image/webp")
-"""Types that are written; a file passed on unchanged may be a GIF too."""
-TAKEN = frozenset({*FORMATS, "image/gif"})
+"""Types that are written."""
+TAKEN = (*FORMATS, "image/gif")
+"""Types that models accept: a GIF is passed on unchanged, and never written."""
 CACHE_BYTES = 16 * 1024 * 1024
 FACTS_KEPT = 1024
 
@@ -88,7 +89,7 @@ class Images:
         return known
 
     async def fit(
-        self, blob: Blob, *, max_bytes: int, max_side: int | None = None, formats: tuple[str, ...] = FORMATS
+        self, blob: Blob, *, max_bytes: int, max_side: int | None = None, formats: tuple[str, ...] = TAKEN
     ) -> Fitted:
         """The best copy within the limits: upright, in sRGB, without metadata, not animated."""
         key = (blob.sha256, max_bytes, max_side, formats)
@@ -181,7 +182,7 @@ def fit(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
         max_bytes=options["max_bytes"],
         max_side=options.get("max_side"),
         max_pixels=options.get("max_pixels"),
-        formats=tuple(options.get("formats") or FORMATS),
+        formats=tuple(options.get("formats") or TAKEN),
     )
     header = decode.look(source)
     if (content := _as_it_is(source, header, wish)) is not None:
@@ -212,9 +213,8 @@ def write_all(target: int, content: bytes) -> None:
 
 def _as_it_is(source: int, header: Header, wish: FitLimits) -> bytes | None:
     """The original without its metadata, if it needs no other change."""
-    taken = header.mime in wish.formats or (header.mime == "image/gif" and set(FORMATS) <= set(wish.formats))
     still = header.frames == 1 or header.mime == "image/png"
-    if not (taken and still and header.plain and header.orientation == 1):
+    if not (header.mime in wish.formats and still and header.plain and header.orientation == 1):
         return None
     if wish.box(header.width, header.height) != (header.width, header.height):
         return None

@@ -31,13 +31,13 @@ class PlainPictures:
         self._open_blob = open_blob
 
     @asynccontextmanager
-    async def pixels(self, blob: Blob) -> AsyncIterator[Path]:
+    async def pixels(self, blob: Blob, *, max_pixels: int = PIXELS_AT_MOST) -> AsyncIterator[Path]:
         """The upright picture as a portable pixmap, in a file that exists as long as the context."""
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         output = self._scratch / f"pixels-{os.urandom(8).hex()}"
         try:
             async with self._open_blob(blob.sha256) as path:
-                told = await self._sandbox.run("image.pixels", path, {"max_pixels": PIXELS_AT_MOST}, output=output)
+                told = await self._sandbox.run("image.pixels", path, {"max_pixels": max_pixels}, output=output)
             _check(told, output)
             yield output
         finally:

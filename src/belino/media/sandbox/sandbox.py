@@ -41,6 +41,7 @@ JOBS: Mapping[str, str] = MappingProxyType(
         "image.fit": "belino.media.image.images:fit",
         "image.greys": "belino.media.image.images:greys",
         "image.pixels": "belino.media.image.plain:pixels",
+        "image.agree": "belino.media.image.agreement:agree",
         "document.read": "belino.readers.read:read",
         "document.page": "belino.readers.read:page",
         "audio.probe": "belino.media.audio:probe",

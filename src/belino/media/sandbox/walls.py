@@ -180,14 +180,14 @@ def _landlock(system: ctypes.CDLL, readable: Sequence[str]) -> None:
 
 def _let_read(system: ctypes.CDLL, ruleset: int, path: str) -> None:
     try:
-        beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return  # not every system has every folder
     rights = _LANDLOCK_EXECUTE | _LANDLOCK_READ_FILE
     if Path(path).is_dir():
         rights |= _LANDLOCK_READ_FOLDER
-    system.syscall(_LANDLOCK_ADD, ruleset, _LANDLOCK_BENEATH, struct.pack("=Qi", rights, beneath), 0)
-    os.close(beneath)
+    system.syscall(_LANDLOCK_ADD, ruleset, _LANDLOCK_BENEATH, struct.pack("=Qi", rights, folder), 0)
+    os.close(folder)
 
 
 class _Program(ctypes.Structure):

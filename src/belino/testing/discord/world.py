@@ -302,7 +302,7 @@ class DiscordWorld(DiscordState):
             message["mentions"] = self._mentioned(message)
         if channel["type"] in THREADS:
             message["position"] = channel["total_message_sent"]
-            channel["message_count"] += 1
+            channel["message_count"] += message["type"] != MessageType.THREAD_STARTER
             channel["total_message_sent"] += 1
         channel["last_message_id"] = message["id"]
         self.messages[channel["id"]][message["id"]] = message

@@ -2,6 +2,7 @@
 import { call, query } from "./api.js";
 import { byId, make } from "./dom.js";
 import * as format from "./format.js";
+import { manifest } from "./manifest.js";
 import { told } from "./told.js";
 
 const STAGES = {
@@ -37,6 +38,7 @@ async function story(message) {
     section("Media", list(answer.media, mediaItem)),
     section("Readings", list([...(answer.readings ?? [])].reverse(), attempt)),
     section("Delivery", list(answer.parcels, parcel)),
+    manifest(answer.session),
     answer.message.author.is_agent || answer.message.deleted ? null : told(message),
   ];
 }
