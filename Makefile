@@ -6,20 +6,22 @@ UV := VIRTUAL_ENV=$(CURDIR)/$(VENV) UV_PYTHON_DOWNLOADS=never $(VENV)/bin/uv
 UV_VERSION := 0.13.7
 SOAK_MINUTES ?= 60
 
-.PHONY: setup setup-dev run check test soak lock screenshot tables
+.PHONY: setup setup-check setup-dev run check test soak lock screenshot tables
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.core ## install what belino needs to run
 
-setup-dev: $(VENV)/.dev
+setup-check: $(VENV)/.dev
 	@sh scripts/ensure-reading
+
+setup-dev: setup-check
 	@sh scripts/ensure-browser
 
 run: setup ## start the gateway and the web chat
 	@sh scripts/ensure-reading
 	@$(VENV)/bin/belino serve
 
-check: $(VENV)/.dev ## lint, types, house, unit tests: under two minutes
+check: setup-check ## lint, types, house, unit tests: under two minutes
 	@$(MAKE) --no-print-directory -j 2 static unit-tests
 
 # Side by side: types keep only one core busy, and for half a minute where nothing is cached.
