@@ -274,6 +274,27 @@ class Edits(Protocol):
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt: ...
 
 
+@runtime_checkable
+class Deletes(Protocol):
+    """Can delete a message it has sent."""
+
+    async def delete(self, conversation: ConversationKey, message_id: str) -> None:
+        """Delete it; one that is gone already is no error. Undeliverable if the platform refuses."""
+        ...
+
+
+@runtime_checkable
+class Reacts(Protocol):
+    """Can react to a message with an emoji."""
+
+    async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
+        """Add our reaction, or remove it; one that is there, or gone, already is no error.
+
+        Undeliverable if the platform refuses, for example because it does not have the emoji.
+        """
+        ...
+
+
 DraftsShown = Literal["direct", "always", "never"]
 """Where an adapter shows drafts, by its configuration."""
 

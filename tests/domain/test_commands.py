@@ -1,0 +1,28 @@
+"""Commands in a chat: which text is one of ours."""
+
+import pytest
+
+from belino.domain.commands import COMMANDS, ChatCommand, parse_command
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("/stop", ChatCommand(name="stop")),
+        ("  /Stop  ", ChatCommand(name="stop")),
+        ("/stop@belino_bot", ChatCommand(name="stop")),
+        ("/model  claude\n opus", ChatCommand(name="model", argument="claude opus")),
+    ],
+)
+def test_a_known_command_is_recognised_with_what_follows_it(text: str, command: ChatCommand) -> None:
+    assert parse_command(text) == command
+
+
+@pytest.mark.parametrize("text", ["", "stop", "/", "/deploy now", "please /stop", "/stop/now", "/stopp", "//stop"])
+def test_other_text_goes_to_the_agent(text: str) -> None:
+    assert parse_command(text) is None
+
+
+def test_every_command_fits_the_menus_of_platforms() -> None:
+    assert all(spec.name.isascii() and spec.name.islower() and 1 <= len(spec.name) <= 32 for spec in COMMANDS)
+    assert all(3 <= len(spec.says) <= 100 for spec in COMMANDS)
