@@ -12,7 +12,7 @@ import pytest
 from belino.domain.errors import AdapterError
 from belino.domain.outcome import Finding
 from belino.gateway import doctor
-from belino.gateway.supervise import AdapterHealth
+from belino.gateway.health import AdapterHealth
 from belino.media.sandbox.sandbox import Level, Sandbox
 from belino.net.clock import SystemClock
 from belino.storage.home import Home

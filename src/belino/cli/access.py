@@ -118,11 +118,14 @@ def token_arguments(parser: ArgumentParser) -> None:
     create = actions.add_parser(
         "create", help="make a token and print it once", description="Make a token and print it; it is shown once."
     )
-    create.add_argument(
+    what = create.add_mutually_exclusive_group(required=True)
+    what.add_argument(
         "--conversation",
-        required=True,
         metavar="CONVERSATION",
         help="the conversation it gives access to (platform:account:channel[:thread])",
+    )
+    what.add_argument(
+        "--monitor", action="store_true", help="for a monitoring system: the health of accounts and the metrics"
     )
     create.add_argument(
         "--note", type=text_up_to(NOTE_CHARS, least=0), default="", metavar="TEXT", help="what it is for"
@@ -140,18 +143,18 @@ def run_token(args: Namespace) -> int:
 
 
 def _create_token(args: Namespace) -> int:
-    conversation = ConversationKey.parse(args.conversation)
+    conversation = None if args.monitor else ConversationKey.parse(args.conversation)
 
     async def resting(store: "Store") -> dict[str, Any]:
         from belino.web.wire import grant_json
 
         lifetime = None if args.days is None else timedelta(days=args.days)
-        grant, secret = await store.grant(
-            GrantKind.CHANNEL, conversation=conversation, note=args.note, lifetime=lifetime
-        )
+        kind = GrantKind.MONITOR if args.monitor else GrantKind.CHANNEL
+        grant, secret = await store.grant(kind, conversation=conversation, note=args.note, lifetime=lifetime)
         return {**grant_json(grant), "token": secret}
 
-    wish = {"conversation": str(conversation), "note": args.note, **({} if args.days is None else {"days": args.days})}
+    opens: dict[str, object] = {"monitor": True} if conversation is None else {"conversation": str(conversation)}
+    wish = {**opens, "note": args.note, **({} if args.days is None else {"days": args.days})}
     try:
         answer = ask(args, running=lambda gateway: gateway.post("/api/tokens", wish), resting=resting)
     except Unknown:

@@ -53,8 +53,7 @@ def _show(answer: dict[str, Any]) -> None:
         agent = answer["agent"]
         print(clean(f"agent    {agent['name']} ({agent['kind']})"))
         for adapter in answer["adapters"]:
-            why = f": {adapter['reason']}" if adapter["reason"] else ""
-            print(clean(f"adapter  {adapter['platform']}:{adapter['account']} is {adapter['state']}{why}"))
+            print(_account_line(adapter))
         if recording := answer.get("recording"):
             where = recording["conversation"] or "every conversation"
             how = f"stopped by itself: {recording['ended']}" if recording["ended"] else f"{where} is being recorded"
@@ -75,6 +74,15 @@ def _show(answer: dict[str, Any]) -> None:
     for label, told in _counts(answer["counts"]).items():
         if told:  # --json includes zero counts
             print(f"{label:<8} {', '.join(told)}")
+
+
+def _account_line(account: Mapping[str, Any]) -> str:
+    """An account: in red, since when and why, if it does not work."""
+    name = f"{account['platform']}:{account['account']}"
+    if account["works"]:
+        return clean(f"account  {name} is {account['state']}")
+    why = f"{name} is {account['state']} since {local_time(account['since'])}: {account['reason']}"
+    return f"{paint('account', 'red')}  {clean(why)}"
 
 
 def _counts(counts: Mapping[str, int]) -> dict[str, list[str]]:

@@ -17,7 +17,6 @@ from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
-from belino import registry
 from belino.aio.deadline import deadline
 from belino.aio.retry import Retry
 from belino.cassette.journal import Journal
@@ -25,29 +24,31 @@ from belino.cassette.pseudonyms import Secrets
 from belino.config import AdapterConfig, Config
 from belino.context import line_format
 from belino.context.history import History
+from belino.delivery.connections import Account
 from belino.delivery.outgoing_files import Keeper
 from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews, Sender, SenderCallbacks
 from belino.domain import tokens
 from belino.domain.audit import Audit
-from belino.domain.errors import Busy, ConfigError, MediaError, StoreError
+from belino.domain.errors import Busy, MediaError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob, MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import CacheSize, Counters, Finding, Standing, TurnState
-from belino.domain.ports import Adapter, AdapterContext, Agent, Clock, Taken
+from belino.domain.ports import Adapter, Agent, Clock, Taken
 from belino.domain.stored import ClaimedParcel, ParcelRecord, RefRecord, StoredMessage, Tidied
 from belino.domain.turn import Toolbox
 from belino.gateway.access import still_may
-from belino.gateway.adapter_context import AccountContext
+from belino.gateway.accounts import Accounts, MakeAdapter, from_registry
 from belino.gateway.cassettes import WrittenCassette, begin, finish, secrets_of
 from belino.gateway.events import EventBus
 from belino.gateway.explain import retry_failed
+from belino.gateway.health import AdapterHealth, HealthBoard
 from belino.gateway.intake import AccountAccess, Intake, IntakeCallbacks
-from belino.gateway.maintenance import Backups, Maintenance, release_memory
+from belino.gateway.maintenance import Backups, Maintenance, index_ahead, try_all_decoders
 from belino.gateway.recorder import Recorder, Recording
 from belino.gateway.sessions import Sessions
-from belino.gateway.supervise import AdapterHealth, keep_running
+from belino.gateway.supervise import keep_running
 from belino.gateway.voice import make_speaker
 from belino.media.fetch import Fetcher
 from belino.media.sandbox.sandbox import Sandbox
@@ -77,12 +78,6 @@ log = logging.getLogger(__name__)
 
 SENDING_GRACE_SECONDS = 2.0
 CLOSING_SECONDS = 5.0
-INDEX_SECONDS = 30.0
-TRIAL_AFTER_SECONDS = 120.0
-"""When every decoder is tried: late enough not to slow the start."""
-"""Deleted messages must leave the index within a minute."""
-
-MakeAdapter = Callable[[AdapterConfig, AdapterContext], Adapter]
 
 
 class OpensStore(Protocol):
@@ -96,14 +91,6 @@ class TakesPosts(Protocol):
     """An adapter that accepts messages from our own pages."""
 
     async def post(self, message: Message) -> Taken: ...
-
-
-def from_registry(config: AdapterConfig, context: AdapterContext) -> Adapter:
-    """The adapter of this platform, built in or from an installed package."""
-    adapter = registry.find("adapters", config.platform).make(config.options, context)
-    if not isinstance(adapter, Adapter):
-        raise ConfigError(f"the adapter {config.platform!r} lacks a method every adapter must have")
-    return adapter
 
 
 class Gateway:
@@ -134,18 +121,19 @@ class Gateway:
         self.notices = EventBus()
         self.counters = Counters()
         self.sandbox = Sandbox(config.media.sandbox, max_pixels=config.media.max_pixels)
-        self.adapters: dict[tuple[str, str], Adapter] = {}
         self._open_store = store
         self.recorder = Recorder(Journal(home.cassettes), secrets=Secrets(secrets_of(config)), clock=self.clock)
         self._agent = agent
-        self._make_adapter = make_adapter
+        self._health = HealthBoard(self.clock, works=self._account_works, changed=self._health_changed)
+        self.accounts = Accounts(
+            make_adapter, clock=self.clock, guard=Guard(config.net.allow), witness=self.recorder, health=self._health
+        )
         self._outside = outside
         """Fetches the URLs an agent names; our own client, unless one is passed."""
         self._make_understanding = understanding
         """Makes what reads media as text; of the configuration, unless another is passed."""
         self._rng = rng or Random()  # noqa: S311 - jitter, not a secret
         self._insist = Retry(self.clock, self._rng)
-        self._health: dict[tuple[str, str], AdapterHealth] = {}
         self._open = AsyncExitStack()
         self._stopping = asyncio.Event()
 
@@ -167,6 +155,11 @@ class Gateway:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._open.aclose()
+
+    @property
+    def adapters(self) -> Mapping[Account, Adapter]:
+        """The adapter of every account."""
+        return self.accounts.adapters
 
     @property
     def web(self) -> TakesPosts | None:
@@ -201,7 +194,7 @@ class Gateway:
         """Reads media between turns, where `tools.media.read_ahead` says so."""
         from belino.gateway.readings import BackgroundReadings
 
-        return BackgroundReadings(self, self._held, self._accounts, self._sessions)
+        return BackgroundReadings(self, self._held, self._access, self._sessions)
 
     @cached_property
     def sounds(self) -> "Sounds":
@@ -216,16 +209,17 @@ class Gateway:
             sending = group.create_task(self._sender.run())
             answering = group.create_task(self._sessions.run())
             filing = group.create_task(self._replies.run())
-            others = [group.create_task(self._listen(adapter, *key)) for key, adapter in self.adapters.items()]
-            others.append(group.create_task(self._upkeep.run()))
+            self.accounts.start(group, self._listen)
+            others = [group.create_task(self._upkeep.run())]
             others.append(group.create_task(self._upkeep.follow_deletions()))
-            others.append(group.create_task(self._index_ahead()))
-            others.append(group.create_task(self._try_decoders()))
+            others.append(group.create_task(index_ahead(self.store, self.clock)))
+            others.append(group.create_task(try_all_decoders(self.clock)))
             others.append(group.create_task(self._backups.run()))
             if self.config.tools.media.read_ahead != "off":
                 others.append(group.create_task(self.read_ahead.run()))
             await self._stopping.wait()
             failpoint("stop.begin")
+            self.accounts.stop()
             for task in others:
                 task.cancel()
             self._sessions.stop()
@@ -350,9 +344,9 @@ class Gateway:
         """Stop the recording and write its cassette."""
         return await finish(self)
 
-    def health(self) -> Mapping[tuple[str, str], AdapterHealth]:
-        """The state of every adapter."""
-        return dict(self._health)
+    def health(self) -> Mapping[Account, AdapterHealth]:
+        """The health of every account: what works, and what does not."""
+        return self._health.all()
 
     def soundness(self) -> tuple[Finding, ...]:
         """Findings about the state folder: the database, the bytes of media, and scheduled backups."""
@@ -385,16 +379,12 @@ class Gateway:
 
     def _construct(self, opening: AsyncExitStack) -> None:
         opening.push_async_callback(self.sandbox.close)
-        guard = Guard(self.config.net.allow)
+        opening.push_async_callback(self.accounts.close)
         for config in self.config.adapters:
-            context = AccountContext(config, self.clock, guard, self.recorder)
-            opening.push_async_callback(context.http.close)
-            self.adapters[config.platform, config.account] = self._make_adapter(config, context)
+            self.accounts.add(self.accounts.make(config))
         self.agents = Agents(self.config.agent, self._agent)
         opening.push_async_callback(self.agents.close)
-        now = self.clock.now()
-        self._health = {key: AdapterHealth(state="starting", since=now) for key in self.adapters}
-        self._accounts = self._make_accounts()
+        self._access = {(each.platform, each.account): self._account_access(each) for each in self.config.adapters}
         self._sender = self._make_sender()
         self._fetcher = Fetcher(
             self.store, self.store, self._open_media, self.config.media, self.clock, self.counters.memory
@@ -420,7 +410,7 @@ class Gateway:
         )
         self._intake = Intake(
             self.store,
-            self._accounts,
+            self._access,
             self._sessions,
             config=self.config.sessions,
             clock=self.clock,
@@ -430,6 +420,7 @@ class Gateway:
                 arrived=self.recorder.arrived,
                 deleted=self._upkeep.deletion,
                 pairing_offered=self._sender.wake,
+                heard=self._health.heard,
             ),
             hears_first=self.config.tools.media.audio_preflight,
         )
@@ -487,6 +478,7 @@ class Gateway:
             note=self.store.note,
             parcel=self._parcel_news,
             message=self.notices.message,
+            attempted=self._health.attempted,
         )
         return Sender(
             self.store,
@@ -504,7 +496,7 @@ class Gateway:
         for file in claimed.parcel.files:
             if await self.store.blob(file.sha256) is None:
                 return f"the bytes of {file.name} are damaged or missing on this disk"
-        account = self._accounts.get((where.platform, where.account))
+        account = self._access.get((where.platform, where.account))
         if asker is None or account is None:
             return ""
         paired = await self.store.is_paired(where.platform, where.account, asker.author.id)
@@ -513,35 +505,41 @@ class Gateway:
             return ""
         return f"the sender who asked for it may no longer command the agent ({verdict.reason})"
 
-    def _make_accounts(self) -> Mapping[tuple[str, str], AccountAccess]:
-        return {
-            (config.platform, config.account): AccountAccess(
-                access=config.access,
-                trusts_senders=bool(getattr(self.adapters[config.platform, config.account], "trusts_senders", False)),
-            )
-            for config in self.config.adapters
-        }
+    def _account_access(self, config: AdapterConfig) -> AccountAccess:
+        adapter = self.adapters[config.platform, config.account]
+        return AccountAccess(access=config.access, trusts_senders=bool(getattr(adapter, "trusts_senders", False)))
 
-    async def _listen(self, adapter: Adapter, platform: str, account: str) -> None:
+    async def _listen(self, account: Account) -> None:
         await keep_running(
-            adapter,
-            account,
-            self._intake.for_account(platform, account),
+            self.adapters[account],
+            account[1],
+            self._intake.for_account(*account),
             inbox=self.store,
             clock=self.clock,
             rng=self._rng,
-            report=partial(self._report, (platform, account)),
+            report=partial(self._report, account),
+            nudged=self.accounts.nudge(account),
         )
 
-    def _report(self, key: tuple[str, str], health: AdapterHealth) -> None:
-        self._health[key] = health
+    def _report(self, account: Account, health: AdapterHealth) -> None:
+        self._health.listening(account, health)
         if health.state == "running":
-            self.history.listens(*key)
-            self._sender.lines.up(key)
-            return
-        self._sender.lines.down(key, f"{':'.join(key)} is not connected: {health.reason}" if health.reason else "")
-        if health.state != "starting":
-            self.counters.adapter_restarts[":".join(key)] += 1
+            self.history.listens(*account)
+        if health.state in ("running", "impaired"):
+            self._sender.lines.up(account)
+        else:
+            told = f"{':'.join(account)} is not connected: {health.reason}" if health.reason else ""
+            self._sender.lines.down(account, told)
+        if health.state not in ("running", "starting"):
+            self.counters.adapter_restarts[":".join(account)] += 1
+
+    def _account_works(self, account: Account) -> None:
+        """A call of an account succeeded: what waits because of a refusal is tried again sooner."""
+        self._sender.lines.succeeded(account)
+        self.accounts.works(account)
+
+    def _health_changed(self, account: Account) -> None:
+        self.notices.owner()
 
     def _parcel_asked(self, record: ParcelRecord | None) -> ParcelRecord | None:
         """Publish an operator's decision about a parcel, and wake the sender: other parcels may follow now."""
@@ -563,31 +561,6 @@ class Gateway:
         if adapter is None:
             raise MediaError(f"{ref.id} cannot be opened: the account {ref.platform}:{ref.account} is not configured")
         return _opened(adapter, ref)
-
-    async def _try_decoders(self) -> None:
-        """Try every decoder once, long after the start; a failure is logged."""
-        await self.clock.sleep(TRIAL_AFTER_SECONDS)
-        from belino.media.trial import try_decoders
-
-        try:
-            # In a sandbox of its own: until a file comes, none is kept running.
-            async with Sandbox() as sandbox:
-                tried = await try_decoders(sandbox)
-        except OSError as error:
-            log.warning("decoders could not be tried: %s", type(error).__name__)
-            return
-        for failure in tried.failures:
-            log.warning("a decoder does not work here: %s", failure)
-
-    async def _index_ahead(self) -> None:
-        """Index new messages and remove deleted ones regularly, so that searches find most of the index up to date."""
-        while True:
-            await self.clock.sleep(INDEX_SECONDS)
-            try:
-                if await self.store.index_ahead():
-                    await asyncio.to_thread(release_memory)
-            except StoreError as error:
-                log.warning("nothing could be indexed: %s", type(error).__name__)
 
 
 @asynccontextmanager

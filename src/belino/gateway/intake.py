@@ -40,6 +40,8 @@ class IntakeCallbacks:
     """When a deletion may have to be carried out."""
     pairing_offered: Callable[[ConversationKey], None] = lambda _conversation: None
     """With the conversation of a stranger, when a pairing message for them is in the outbox."""
+    heard: Callable[[tuple[str, str]], None] = lambda _account: None
+    """With the account of every arrival."""
 
 
 class Intake:
@@ -72,6 +74,10 @@ class Intake:
     def for_account(self, platform: str, account: str) -> Accept:
         """The function an adapter gets: it accepts only arrivals of its own account."""
         return _AccountIntake(self, platform, account)
+
+    def heard(self, account: tuple[str, str]) -> None:
+        """Note that the platform of an account reported something."""
+        self._callbacks.heard(account)
 
     async def accept(self, arrival: Arrival, *, cursor: str | None = None) -> Taken:
         """Accept one arrival; when this returns, arrival and cursor are on disk."""
@@ -230,6 +236,7 @@ class _AccountIntake:
                 own = ":".join(self._account)
                 raise ScopeError(f"{own} passed an arrival of {where.platform}:{where.account}")
         failpoint("adapter.events.received")
+        self._intake.heard(self._account)
         taken = await self._intake.accept_all(incoming)
         failpoint("adapter.events.stored")
         return taken

@@ -26,6 +26,7 @@ from belino.web import (
     messages,
     metrics,
     outbox,
+    owner,
     pages,
     readings,
     uploads,
@@ -153,7 +154,7 @@ def _open_routes(site: Site) -> list[BaseRoute]:
     return [
         GuardedRoute("/", pages.index, requires=public, site=site),
         GuardedRoute("/static/{path:path}", pages.static, requires=public, site=site),
-        GuardedRoute("/healthz", api.healthz, requires=public, site=site),
+        GuardedRoute("/healthz", owner.healthz, requires=public, site=site),
         GuardedRoute("/api/login", access.log_in, requires=public, site=site, methods=["POST"]),
         GuardedRoute(hook, hooks.take_hook, requires=public, site=site, methods=EVERY_METHOD),
     ]
@@ -216,7 +217,7 @@ def _person_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/readings", readings.list_readings, requires=person, site=site),
         GuardedRoute("/api/readings/{ref}", readings.show_readings, requires=person, site=site),
         GuardedRoute("/api/media/gc", media.tidy_up, requires=person, site=site, methods=["POST"]),
-        GuardedRoute("/metrics", metrics.show_metrics, requires=person, site=site),
+        GuardedRoute("/metrics", metrics.show_metrics, requires=Requires.MONITOR, site=site),
     ]
 
 

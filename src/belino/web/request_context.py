@@ -21,8 +21,8 @@ from belino.domain.stored import ParcelRecord, RefRecord, StoredMessage, Tidied,
 from belino.domain.turn import Toolbox
 from belino.gateway.cassettes import WrittenCassette
 from belino.gateway.events import EventBus
+from belino.gateway.health import AdapterHealth
 from belino.gateway.recorder import Recorder, Recording
-from belino.gateway.supervise import AdapterHealth
 from belino.media.preview import FilePreview, Glance
 from belino.media.renditions import Rendered, RenderOptions
 from belino.media.sandbox.sandbox import Sandbox

@@ -1,5 +1,7 @@
 """Wire format: values as clients see them, field by field, so that nothing leaks by accident."""
 
+from collections.abc import Mapping
+
 from belino.domain.media import MediaRef
 from belino.domain.message import Author
 from belino.domain.outcome import Finding, MediaOutcome
@@ -17,6 +19,7 @@ from belino.domain.stored import (
 )
 from belino.domain.turn import Usage
 from belino.gateway.events import ReadingNotice
+from belino.gateway.health import AdapterHealth
 from belino.gateway.reading_attempts import reading_json, readings_of
 from belino.media.preview import promised
 from belino.media.price import said_type
@@ -209,6 +212,24 @@ def pairing_json(pairing: Pairing) -> Json:
         "expires": pairing.expires,
         "tries_left": pairing.tries_left,
     }
+
+
+def accounts_json(accounts: Mapping[tuple[str, str], AdapterHealth]) -> list[Json]:
+    """The health of every account."""
+    return [
+        {
+            "platform": platform,
+            "account": account,
+            "works": health.works,
+            "state": health.state,
+            "since": health.since,
+            "reason": health.reason,
+            "restarts": health.restarts,
+            "heard": health.heard,
+            "sent": health.sent,
+        }
+        for (platform, account), health in sorted(accounts.items(), key=lambda pair: pair[0])
+    ]
 
 
 def finding_json(finding: Finding) -> Json:

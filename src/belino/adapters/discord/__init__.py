@@ -64,6 +64,7 @@ CDN_URL = "https://cdn.discordapp.com"
 GATEWAY_HOST = "gateway.discord.gg"
 GATEWAY_ENDING = ".discord.gg"
 REF_LETTERS = "dc"
+API = "API"
 MOST_WAITING = 1_000
 BATCH = 100
 APART = frozenset({"READY", "GUILD_CREATE", "INTERACTION_CREATE"})
@@ -172,7 +173,13 @@ class Adapter:
         self._guilds = GuildCache(DiscordBot(), {})
         self._session: GatewaySession | None = None
         self._let_in = asyncio.Event()
-        self._client = DiscordClient(context.http, context.clock, api_url=config.api_url, token=config.token)
+        self._client = DiscordClient(
+            context.http,
+            context.clock,
+            api_url=config.api_url,
+            token=config.token,
+            works=lambda: context.report(API),
+        )
         """The session whose events are being processed; the cursor is made of it and its sequence numbers."""
         if config.upload_mb * MIB != LIMITS.files[SendAs.DOCUMENT].max_bytes:
             self.limits = limits_of(config.upload_mb * MIB)
@@ -196,6 +203,7 @@ class Adapter:
             token=self._config.token,
             gateway=self._gateway,
             way_back=self._way_back,
+            report=self._context.report,
             session=self._session,
         )
         try:

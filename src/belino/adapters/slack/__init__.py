@@ -27,6 +27,7 @@ from belino.adapters.slack.parse import (
     context_from_json,
     context_to_json,
     is_own_change,
+    lost_access,
     own_teams,
     parse,
     said,
@@ -61,6 +62,7 @@ OFFICIAL_URL = "https://slack.com/api/"
 # Private links use the first host; large workspaces redirect to the second.
 FILE_HOSTS = ("files", "files-origin")
 REF_LETTERS = "sl"
+API = "Web API"
 
 DRAFT_PAUSES = 3.0, 5.0
 GAP_SECONDS = 10.0
@@ -175,7 +177,12 @@ class Adapter:
         self._config = config
         self._context = context
         self._client = SlackClient(
-            context.http, context.clock, api_url=config.api_url, bot_token=config.bot_token, app_token=config.app_token
+            context.http,
+            context.clock,
+            api_url=config.api_url,
+            bot_token=config.bot_token,
+            app_token=config.app_token,
+            works=lambda: context.report(API),
         )
         self._limits = RateLimits("Slack", context.clock)
         self._history = SlackHistory(self._client, self._limits)
@@ -361,6 +368,9 @@ class Adapter:
     async def _take(self, payload: Raw, accept: Accept) -> None:
         """Commit the arrivals of an event; the cursor moves with its messages."""
         if says_nothing_new(payload) or is_own_change(payload, self._me):
+            return
+        if lost := lost_access(payload, self._me):
+            self._context.report(API, lost, is_refusal=True)
             return
         if words(payload, "type") == HELD_BACK:
             self._cursor.miss(self._context.clock.now())

@@ -101,6 +101,27 @@ def is_own_change(payload: object, me: SlackApp) -> bool:
     return words(event, "subtype") == "message_changed" and bool(ours) and not _is_gone(event)
 
 
+def lost_access(payload: object, me: SlackApp) -> str:
+    """Why the app can do nothing any more, if an event reports that; else empty.
+
+    https://docs.slack.dev/reference/events/tokens_revoked, https://docs.slack.dev/reference/events/app_uninstalled
+    """
+    event = table(as_table(payload), "event")
+    match words(event, "type"):
+        case "app_uninstalled":
+            return "the app was uninstalled from the workspace; install it again at api.slack.com/apps"
+        case "tokens_revoked" if _names_bot(table(event, "tokens").get("bot"), me):
+            return "the app's bot token was revoked; install it again at api.slack.com/apps, and set the new token"
+    return ""
+
+
+def _names_bot(users: object, me: SlackApp) -> bool:
+    """Whether a list of users has our bot; users that cannot be read count, because an app has one bot."""
+    if not isinstance(users, list) or not users:
+        return False
+    return not me.user or me.user in users or not all(isinstance(user, str) for user in users)
+
+
 def said(
     raw: Raw, channel: str, view: SlackParseContext, *, kind: str = "", always: bool = False
 ) -> Message | Unsupported:

@@ -41,6 +41,7 @@ from belino.net.stream import retried
 
 OFFICIAL_URL = "https://api.telegram.org"
 REF_LETTERS = "tg"
+API = "Bot API"
 SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - the header's name
 
 POLL_SECONDS = 50
@@ -124,7 +125,13 @@ class Adapter:
     def __init__(self, config: Config, context: AdapterContext) -> None:
         self._config = config
         self._context = context
-        self._client = TelegramClient(context.http, context.clock, api_url=config.api_url, token=config.token)
+        self._client = TelegramClient(
+            context.http,
+            context.clock,
+            api_url=config.api_url,
+            token=config.token,
+            works=lambda: context.report(API),
+        )
         self._pacing = SendPacing(context.clock)
         self._me = TelegramBot()
         self._hooks = HookInbox()

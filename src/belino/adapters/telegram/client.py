@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from belino.domain.errors import (
     AdapterError,
+    ListeningRefused,
     MarkupRefused,
     MediaTooLarge,
     RateLimited,
@@ -105,11 +106,15 @@ class TelegramAnswer:
 class TelegramClient:
     """The Bot API calls of one bot."""
 
-    def __init__(self, http: HttpClient, clock: Clock, *, api_url: str, token: Secret) -> None:
+    def __init__(
+        self, http: HttpClient, clock: Clock, *, api_url: str, token: Secret, works: Callable[[], None]
+    ) -> None:
+        """`works` is called with each successful call."""
         self._http = http
         self._clock = clock
         self._api_url = api_url.rstrip("/")
         self._token = token
+        self._works = works
 
     def now(self) -> datetime:
         """The local time, for answers without a date."""
@@ -152,6 +157,7 @@ class TelegramClient:
         told = from_json(body)  # a proxy's error page is not JSON: its status is enough
         if told.get("ok") is not True or "result" not in told:
             raise self._error(method, answer, told)
+        self._works()
         return TelegramAnswer(result=told["result"], date=http_date(header(answer.headers, "date")))
 
     def file(self, path: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[HttpAnswer]:
@@ -276,7 +282,7 @@ class NoSuchPage(OutOfOrder):
     """A 404 without Telegram's JSON: from a proxy, or from a minimal server that lacks the method."""
 
 
-class PollConflict(AdapterError):
+class PollConflict(ListeningRefused):
     """Another program receives this bot's updates."""
 
 

@@ -1,0 +1,71 @@
+"""What the owner of a gateway sees and decides over HTTP."""
+
+import json
+from typing import Any
+
+import pytest
+
+from belino.domain.errors import Unauthorized
+from belino.domain.stored import GrantKind
+from web.conftest import Site
+
+WEB = ("web", "default")
+
+
+async def monitor(site: Site) -> dict[str, str]:
+    _, made, _ = await site.ask("POST", "/api/tokens", json={"monitor": True, "note": "uptime"})
+    return {"Authorization": f"Bearer {made['token']}"}
+
+
+async def test_the_deep_health_check_names_every_account_and_refuses_strangers(site: Site) -> None:
+    assert (await site.ask("GET", "/healthz", headers={}))[:2] == (200, {"ok": True})
+    assert (await site.ask("GET", "/healthz?deep=1", headers={}))[0] == 401
+    assert (await site.ask("GET", "/healthz?deep=1", headers=await site.token()))[0] == 404
+    for headers in (site.program, await site.browser(), await monitor(site)):
+        status, body, _ = await site.ask("GET", "/healthz?deep=1", headers=headers)
+        assert (status, body["ok"]) == (200, True)
+        (account,) = body["accounts"]
+        assert (account["platform"], account["account"], account["state"], account["works"]) == (*WEB, "running", True)
+
+
+async def test_an_account_that_does_not_work_makes_the_deep_health_check_fail_and_no_other(site: Site) -> None:
+    site.gateway._health.attempted(WEB, Unauthorized("the token was revoked"))
+    status, body, _ = await site.ask("GET", "/healthz?deep=1")
+    assert (status, body["ok"]) == (503, False)
+    (account,) = body["accounts"]
+    assert (account["state"], account["reason"]) == ("unauthorized", "sending: the token was revoked")
+    assert account["since"]
+    assert (await site.ask("GET", "/healthz", headers={}))[0] == 200
+    _, status_of_all, _ = await site.ask("GET", "/api/status")
+    assert status_of_all["adapters"] == body["accounts"]
+    site.gateway._health.attempted(WEB, None)
+    assert (await site.ask("GET", "/healthz?deep=1"))[0] == 200
+
+
+async def test_a_monitors_token_opens_health_and_metrics_and_nothing_else(site: Site) -> None:
+    token = await monitor(site)
+    for path in ("/healthz?deep=1", "/metrics"):
+        assert (await site.ask("GET", path, headers=token))[0] == 200
+    for path in ("/api/status", "/api/conversations", "/api/messages?conversation=web:default:main", "/mcp", "/api/me"):
+        assert (await site.ask("GET", path, headers=token))[0] == 404
+    async with site.http.get(f"{site.url}/ws", headers=token) as refused:
+        assert refused.status in (400, 404)
+    (listed,) = (await site.ask("GET", "/api/tokens"))[1]["tokens"]
+    assert (listed["kind"], listed["conversation"], listed["note"]) == (GrantKind.MONITOR, None, "uptime")
+    assert (await site.ask("DELETE", f"/api/tokens/{listed['id']}"))[0] == 204
+    assert (await site.ask("GET", "/metrics", headers=token))[0] == 401
+
+
+@pytest.mark.parametrize("body", [{}, {"monitor": True, "conversation": "web:default:main"}, {"monitor": 1}])
+async def test_a_token_is_for_a_conversation_or_for_a_monitor(site: Site, body: dict[str, Any]) -> None:
+    assert (await site.ask("POST", "/api/tokens", json=body))[0] == 400
+
+
+async def test_pages_are_told_when_the_health_of_an_account_changes_and_channel_tokens_are_not(site: Site) -> None:
+    async with site.socket(await site.token()) as theirs, site.socket() as ours:
+        site.gateway._health.attempted(WEB, Unauthorized("the token was revoked"))
+        assert await ours.event("owner") == {"type": "event", "event": "owner"}
+        site.gateway.notices.lost()
+        await theirs.event("lost")
+        assert [event["event"] for event in theirs.events if event["event"] == "owner"] == []
+    assert json.dumps(theirs.events).count("revoked") == 0
