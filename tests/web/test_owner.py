@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from belino.domain.errors import Unauthorized
+from belino.domain.message import Author, ConversationKey
 from belino.domain.stored import GrantKind
 from web.conftest import Site
 
@@ -69,3 +70,37 @@ async def test_pages_are_told_when_the_health_of_an_account_changes_and_channel_
         await theirs.event("lost")
         assert [event["event"] for event in theirs.events if event["event"] == "owner"] == []
     assert json.dumps(theirs.events).count("revoked") == 0
+
+
+GROUP = ConversationKey(platform="memory", account="default", channel="team")
+
+
+async def test_a_group_is_allowed_and_taken_back_by_page_and_program_and_by_nobody_else(site: Site) -> None:
+    await site.gateway.store.ask_group(GROUP, "Harbour", Author(id="7", name="Ann"))
+    await site.gateway.groups.load()
+    _, listed, _ = await site.ask("GET", "/api/groups")
+    assert [(g["group"], g["state"], g["inviter"]["name"]) for g in listed["groups"]] == [
+        (str(GROUP), "waiting", "Ann")
+    ]
+    wish = {"group": str(GROUP), "allow": True, "everyone": True}
+    for headers, refused in ((await site.token(), 404), ({}, 401)):
+        assert (await site.ask("POST", "/api/groups", headers=headers, json=wish))[0] == refused
+        assert (await site.ask("GET", "/api/groups", headers=headers))[0] == refused
+        assert (await site.ask("GET", "/api/notices", headers=headers))[0] == refused
+    status, decided, _ = await site.ask("POST", "/api/groups", headers=await site.browser(), json=wish)
+    assert (status, decided["state"], decided["everyone"]) == (200, "allowed", True)
+    assert (await site.ask("POST", "/api/groups", json={**wish, "group": "a:b:c"}))[0] == 404
+    assert (await site.ask("DELETE", f"/api/groups?group={GROUP}"))[0] == 204
+    assert (await site.ask("DELETE", f"/api/groups?group={GROUP}"))[0] == 404
+
+
+async def test_notices_are_listed_until_they_are_closed_and_pages_are_told(site: Site) -> None:
+    async with site.socket() as page:
+        await site.gateway.owners.tell("account a:b", "a:b does not work")
+        await page.event("owner")
+        _, listed, _ = await site.ask("GET", "/api/notices")
+        assert [(n["kind"], n["text"]) for n in listed["notices"]] == [("account a:b", "a:b does not work")]
+        assert (await site.ask("GET", "/api/status"))[1]["notices"] == listed["notices"]
+        assert (await site.ask("DELETE", "/api/notices?kind=account%20a:b"))[0] == 204
+        await page.event("owner")
+    assert (await site.ask("DELETE", "/api/notices?kind=account%20a:b"))[0] == 404

@@ -16,7 +16,7 @@ COMMANDS = {
     "audit": "Check that every message, file and answer is accounted for.",
     "config": "Show, check or write the configuration.",
     "login": "Print a fresh login link for the web chat.",
-    "pair": "Approve a person who wrote to the agent, or list requests.",
+    "pair": "Approve a person or a group that asks for access, or list requests.",
     "channels": "List the channels belino knows.",
     "context": "Show the agent's context, and what it costs.",
     "search": "Find what was said in a channel, as the agent would.",

@@ -48,21 +48,7 @@ async def _resting(store: "Store") -> dict[str, Any]:
 
 def _show(answer: dict[str, Any]) -> None:
     if answer["running"]:
-        since = local_time(answer["started"])
-        print(f"{paint('running', 'green')} at {answer['url']} since {since}, version {answer['version']}")
-        agent = answer["agent"]
-        print(clean(f"agent    {agent['name']} ({agent['kind']})"))
-        for adapter in answer["adapters"]:
-            print(_account_line(adapter))
-        if recording := answer.get("recording"):
-            where = recording["conversation"] or "every conversation"
-            how = f"stopped by itself: {recording['ended']}" if recording["ended"] else f"{where} is being recorded"
-            print(clean(f"record   {how}; `belino record stop` writes the cassette"))
-        if answer["retention_days"]:
-            print(f"kept     messages for {answer['retention_days']} days")
-        damage = {finding["name"]: finding["says"] for finding in answer["soundness"] if not finding["ok"]}
-        for where, trouble in {**answer.get("troubles", {}), **damage}.items():
-            print(f"{paint('trouble', 'red')}  {clean(f'{where}: {trouble}')}")
+        _show_running(answer)
     else:
         print(f"{paint('not running', 'yellow')}; start it with `belino serve`")
     print(f"state    {answer['home']}")
@@ -74,6 +60,26 @@ def _show(answer: dict[str, Any]) -> None:
     for label, told in _counts(answer["counts"]).items():
         if told:  # --json includes zero counts
             print(f"{label:<8} {', '.join(told)}")
+
+
+def _show_running(answer: dict[str, Any]) -> None:
+    since = local_time(answer["started"])
+    print(f"{paint('running', 'green')} at {answer['url']} since {since}, version {answer['version']}")
+    agent = answer["agent"]
+    print(clean(f"agent    {agent['name']} ({agent['kind']})"))
+    for adapter in answer["adapters"]:
+        print(_account_line(adapter))
+    for notice in answer["notices"]:
+        print(f"{paint('notice', 'yellow')}   {clean(notice['text'].partition(chr(10))[0])}")
+    if recording := answer.get("recording"):
+        where = recording["conversation"] or "every conversation"
+        how = f"stopped by itself: {recording['ended']}" if recording["ended"] else f"{where} is being recorded"
+        print(clean(f"record   {how}; `belino record stop` writes the cassette"))
+    if answer["retention_days"]:
+        print(f"kept     messages for {answer['retention_days']} days")
+    damage = {finding["name"]: finding["says"] for finding in answer["soundness"] if not finding["ok"]}
+    for where, trouble in {**answer.get("troubles", {}), **damage}.items():
+        print(f"{paint('trouble', 'red')}  {clean(f'{where}: {trouble}')}")
 
 
 def _account_line(account: Mapping[str, Any]) -> str:
@@ -88,13 +94,15 @@ def _account_line(account: Mapping[str, Any]) -> str:
 def _counts(counts: Mapping[str, int]) -> dict[str, list[str]]:
     """The store's counts in words; unknown ones keep the store's name."""
     some = {name: count for name, count in counts.items() if count}
-    told: dict[str, list[str]] = {label: [] for label in ("stored", *_STATES.values(), "denied")}
+    told: dict[str, list[str]] = {label: [] for label in ("stored", *_STATES.values(), "denied", "noise")}
     for name, count in sorted(some.items(), key=lambda one: (one[0] != "messages", one[0])):
         kind, _, state = name.partition("_")
         if kind in _STATES:
             told[_STATES[kind]].append(f"{count} {state}")
         elif name == "denied":
             told["denied"].append(f"{counted(count, 'arrival')}, not kept")
+        elif name == "noise":
+            told["noise"].append(f"{counted(count, 'platform event')} about no message, not kept")
         elif name == "blobs":
             told["stored"].append(f"{counted(count, 'file')} ({format_size(counts['blob_bytes'])})")
         elif name == "refs":

@@ -207,6 +207,15 @@ class Connects(Protocol):
 
 
 @runtime_checkable
+class OpensDirects(Protocol):
+    """Can write to a person directly who has not written first."""
+
+    async def direct(self, sender: str) -> str:
+        """The channel of the direct messages with a person, by their id. Undeliverable if the platform refuses."""
+        ...
+
+
+@runtime_checkable
 class ReadsHistory(Protocol):
     """Can read messages from before we connected, with one call each."""
 

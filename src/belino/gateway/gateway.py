@@ -2,15 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
-    ExitStack,
     asynccontextmanager,
-    contextmanager,
     nullcontext,
 )
+from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
 from functools import cached_property, partial
 from random import Random
@@ -32,13 +31,13 @@ from belino.domain import tokens
 from belino.domain.audit import Audit
 from belino.domain.errors import Busy, MediaError
 from belino.domain.failpoints import failpoint
-from belino.domain.media import Blob, MediaRef
+from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import CacheSize, Counters, Finding, Standing, TurnState
 from belino.domain.ports import Adapter, Agent, Clock, Taken
-from belino.domain.stored import ClaimedParcel, ParcelRecord, RefRecord, StoredMessage, Tidied
+from belino.domain.stored import ClaimedParcel, ParcelRecord, StoredMessage, Tidied
 from belino.domain.turn import Toolbox
-from belino.gateway.access import still_may
+from belino.gateway.access import still_may, with_groups
 from belino.gateway.accounts import Accounts, MakeAdapter, from_registry
 from belino.gateway.cassettes import WrittenCassette, begin, finish, secrets_of
 from belino.gateway.events import EventBus
@@ -46,6 +45,8 @@ from belino.gateway.explain import retry_failed
 from belino.gateway.health import AdapterHealth, HealthBoard
 from belino.gateway.intake import AccountAccess, Intake, IntakeCallbacks
 from belino.gateway.maintenance import Backups, Maintenance, index_ahead, try_all_decoders
+from belino.gateway.media_views import MediaViews
+from belino.gateway.owners import Groups, Owners
 from belino.gateway.recorder import Recorder, Recording
 from belino.gateway.sessions import Sessions
 from belino.gateway.supervise import keep_running
@@ -64,15 +65,11 @@ from belino.turns.reply import Downloads, Flushed, Replies
 from belino.turns.runner import Environment, TurnMedia, TurnObservers, TurnRunner
 
 if TYPE_CHECKING:
-    from belino.gateway.readings import BackgroundReadings, WantedReading
-    from belino.gateway.rendering import Held
+    from belino.gateway.readings import BackgroundReadings
     from belino.media.audio import Sounds
-    from belino.media.image.images import Fitted, Images
-    from belino.media.preview import FilePreview, Glance
+    from belino.media.image.images import Images
     from belino.media.render import Renderer
-    from belino.media.renditions import Rendered, RenderOptions
     from belino.understanding.read import Hold, Understanding
-    from belino.understanding.request import ItemReading
 
 log = logging.getLogger(__name__)
 
@@ -93,13 +90,15 @@ class TakesPosts(Protocol):
     async def post(self, message: Message) -> Taken: ...
 
 
-class Gateway:
+class Gateway(MediaViews):
     """All of belino, in one process and one event loop. `async with` opens and closes it; `run` runs it."""
 
     store: Store
     agents: Agents
     started: datetime
     history: History
+    owners: Owners
+    groups: Groups
 
     def __init__(
         self,
@@ -143,6 +142,9 @@ class Gateway:
             search = self.config.search
             self.store = await self._open_store(self.home, clock=self.clock, zone=zone, search=search)
             opening.push_async_callback(self.store.close)
+            self.owners = self._make_owners()
+            self.groups = Groups(self.store, self.owners, changed=self._refresh_access)
+            await self.groups.load()
             self._construct(opening)
             self.recorder.resume()
             opening.callback(self.recorder.journal.close)
@@ -160,6 +162,13 @@ class Gateway:
     def adapters(self) -> Mapping[Account, Adapter]:
         """The adapter of every account."""
         return self.accounts.adapters
+
+    @property
+    def effective_config(self) -> Config:
+        """The configuration with the access rules in force: those of the file, the owners, and allowed groups."""
+        rules = {account: each.access for account, each in self._access.items()}
+        adapters = (replace(each, access=rules[each.platform, each.account]) for each in self.config.adapters)
+        return replace(self.config, adapters=tuple(adapters))
 
     @property
     def web(self) -> TakesPosts | None:
@@ -210,7 +219,7 @@ class Gateway:
             answering = group.create_task(self._sessions.run())
             filing = group.create_task(self._replies.run())
             self.accounts.start(group, self._listen)
-            others = [group.create_task(self._upkeep.run())]
+            others = [group.create_task(self._upkeep.run()), group.create_task(self.owners.watch())]
             others.append(group.create_task(self._upkeep.follow_deletions()))
             others.append(group.create_task(index_ahead(self.store, self.clock)))
             others.append(group.create_task(try_all_decoders(self.clock)))
@@ -265,58 +274,6 @@ class Gateway:
     def toolbox(self, conversation: ConversationKey) -> Toolbox:
         """A conversation's tools, for a client that is not in a turn."""
         return self._turns.toolbox(conversation)
-
-    async def fetch(self, record: RefRecord, progress: Callable[[int, int | None], None] | None = None) -> Blob:
-        """The bytes of a ref, for a person; downloaded once for all requesters."""
-        return await self._fetcher.fetch(record, progress=progress)
-
-    async def render(self, record: RefRecord, form: str, wish: "RenderOptions") -> "Rendered":
-        """A ref in another form, for a person; made once for all requesters."""
-        from belino.gateway.rendering import render_ref
-
-        with self._holding() as held:
-            return await render_ref(record, form, wish, store=self.store, renderer=self.renderer, held=held)
-
-    async def glance(self, record: RefRecord, look: "FilePreview") -> "Glance":
-        """A short preview of a ref, for a person."""
-        from belino.gateway.rendering import glance_at
-
-        with self._holding() as held:
-            return await glance_at(record, look, store=self.store, renderer=self.renderer, held=held)
-
-    async def picture(self, record: RefRecord, page: int) -> "Fitted":
-        """A picture of a ref, or of one of its pages, for a person."""
-        from belino.gateway.rendering import picture_of
-
-        with self._holding() as held:
-            return await picture_of(record, page, store=self.store, renderer=self.renderer, held=held)
-
-    async def read(self, record: RefRecord, wanted: "WantedReading") -> "ItemReading":
-        """The text of a ref, for a person; read once for all requesters."""
-        from belino.gateway.readings import RequestedReadings
-
-        with self._holding() as held:
-            return await RequestedReadings(self.store, self.understanding, self.notices).read(record, wanted, held)
-
-    @contextmanager
-    def _holding(self) -> "Iterator[Held]":
-        """Fetch bytes and pin them until the block is left."""
-        with ExitStack() as needed:
-
-            async def held(wanted: RefRecord) -> Blob:
-                blob = await self._fetcher.fetch(wanted)
-                needed.enter_context(self._fetcher.pin(blob.sha256))
-                return blob
-
-            yield held
-
-    @asynccontextmanager
-    async def _held(self, record: RefRecord) -> AsyncIterator[Blob]:
-        """The bytes of a ref, with their real type, pinned until the block is left."""
-        from belino.gateway.rendering import seen_blob
-
-        with self._holding() as held:
-            yield await seen_blob(record, held, self.store)
 
     async def flush(self, conversation: ConversationKey | None = None) -> tuple[Flushed, ...]:
         """Send the files in the folder `pending` of a conversation, or of all, without a turn."""
@@ -422,6 +379,7 @@ class Gateway:
                 pairing_offered=self._sender.wake,
                 heard=self._health.heard,
             ),
+            groups=self.groups,
             hears_first=self.config.tools.media.audio_preflight,
         )
 
@@ -506,8 +464,27 @@ class Gateway:
         return f"the sender who asked for it may no longer command the agent ({verdict.reason})"
 
     def _account_access(self, config: AdapterConfig) -> AccountAccess:
-        adapter = self.adapters[config.platform, config.account]
-        return AccountAccess(access=config.access, trusts_senders=bool(getattr(adapter, "trusts_senders", False)))
+        account = (config.platform, config.account)
+        trusts_senders = bool(getattr(self.adapters[account], "trusts_senders", False))
+        access = with_groups(config.access, self.config.access.of(*account), self.groups.of(account))
+        return AccountAccess(access=access, trusts_senders=trusts_senders)
+
+    def _refresh_access(self, account: Account) -> None:
+        """Apply what changed about an account's rules: its configuration, or the groups that the owners allowed."""
+        for config in self.config.adapters:
+            if (config.platform, config.account) == account:
+                self._access[account] = self._account_access(config)
+
+    def _make_owners(self) -> Owners:
+        return Owners(
+            self.store,
+            self.adapters,
+            self._health,
+            config=self.config.access,
+            clock=self.clock,
+            events=self.notices,
+            wake=lambda conversation: self._sender.wake(conversation),
+        )
 
     async def _listen(self, account: Account) -> None:
         await keep_running(

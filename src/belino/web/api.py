@@ -21,7 +21,7 @@ from belino.web.readings import reads_json
 from belino.web.request_context import RouteCall, Site
 from belino.web.responses import Code, Refusal, answer, bad_request, not_found
 from belino.web.uploads import CHUNK_BYTES
-from belino.web.wire import Json, accounts_json, channel_json, conversation_json, finding_json
+from belino.web.wire import Json, accounts_json, channel_json, conversation_json, finding_json, notice_json
 
 NAME_CHARS = 100
 SLUG_CHARS = 40
@@ -131,6 +131,7 @@ async def status(call: RouteCall) -> Response:
             "started": gateway.started,
             "agent": agent_json(call.site),
             "adapters": accounts_json(gateway.health()),
+            "notices": [notice_json(notice) for notice in await gateway.owners.notices()],
             "troubles": dict(gateway.troubles()),
             "soundness": [finding_json(finding) for finding in gateway.soundness()],
             "recording": recording_json(gateway.recorder.state()),

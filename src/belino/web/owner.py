@@ -1,11 +1,13 @@
-"""Owner's routes: the health of accounts."""
+"""Owner's routes: the health of accounts, notices, and groups that ask for access."""
 
 from starlette.responses import Response
 
 from belino.web.auth import Requires
 from belino.web.request_context import RouteCall
-from belino.web.responses import answer
-from belino.web.wire import accounts_json
+from belino.web.responses import answer, not_found
+from belino.web.wire import accounts_json, group_json, notice_json
+
+KIND_CHARS = 1_200
 
 
 async def healthz(call: RouteCall) -> Response:
@@ -19,3 +21,37 @@ async def healthz(call: RouteCall) -> Response:
     accounts = call.site.gateway.health()
     ok = all(health.works for health in accounts.values())
     return answer({"ok": ok, "accounts": accounts_json(accounts)}, status=200 if ok else 503)
+
+
+async def list_notices(call: RouteCall) -> Response:
+    """What needs the owner, newest first."""
+    return answer({"notices": [notice_json(notice) for notice in await call.site.gateway.owners.notices()]})
+
+
+async def close_notice(call: RouteCall) -> Response:
+    """Close a notice that was read."""
+    if not await call.site.gateway.owners.close(call.query("kind").text("kind", most=KIND_CHARS)):
+        raise not_found()
+    return Response(status_code=204)
+
+
+async def list_groups(call: RouteCall) -> Response:
+    """Groups that ask for access, and the decisions about them."""
+    return answer({"groups": [group_json(group) for group in await call.site.gateway.groups.all()]})
+
+
+async def decide_group(call: RouteCall) -> Response:
+    """Allow or refuse a group; it applies to the next message there."""
+    fields = await call.fields("group", "allow", "everyone")
+    group = fields.conversation("group")
+    decided = await call.site.gateway.groups.decide(group, allow=fields.flag("allow"), everyone=fields.flag("everyone"))
+    if decided is None:
+        raise not_found()
+    return answer(group_json(decided))
+
+
+async def forget_group(call: RouteCall) -> Response:
+    """Take a decision back: the group may ask again."""
+    if not await call.site.gateway.groups.forget(call.query("group").conversation("group")):
+        raise not_found()
+    return Response(status_code=204)

@@ -22,6 +22,7 @@ from belino.domain.turn import Toolbox
 from belino.gateway.cassettes import WrittenCassette
 from belino.gateway.events import EventBus
 from belino.gateway.health import AdapterHealth
+from belino.gateway.owners import Groups, Owners
 from belino.gateway.recorder import Recorder, Recording
 from belino.media.preview import FilePreview, Glance
 from belino.media.renditions import Rendered, RenderOptions
@@ -88,6 +89,10 @@ class WebGateway(Protocol):
     def web(self) -> PostsMessages | None: ...
     @property
     def history(self) -> History: ...
+    @property
+    def owners(self) -> Owners: ...
+    @property
+    def groups(self) -> Groups: ...
     @property
     def started(self) -> datetime: ...
     @property

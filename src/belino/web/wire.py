@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from belino.domain.media import MediaRef
 from belino.domain.message import Author
 from belino.domain.outcome import Finding, MediaOutcome
+from belino.domain.owner import GroupAccess, OwnerNotice
 from belino.domain.reply import Doubt, ParcelState
 from belino.domain.stored import (
     ChannelSummary,
@@ -212,6 +213,26 @@ def pairing_json(pairing: Pairing) -> Json:
         "expires": pairing.expires,
         "tries_left": pairing.tries_left,
     }
+
+
+def group_json(group: GroupAccess) -> Json:
+    return {
+        "group": str(group.channel),
+        "platform": group.channel.platform,
+        "account": group.channel.account,
+        "channel": group.channel.channel,
+        "name": group.name,
+        "code": group.code,
+        "state": group.state,
+        "inviter": {"id": group.inviter_id, "name": group.inviter_name} if group.inviter_id else None,
+        "everyone": group.everyone,
+        "asked": group.asked,
+        "decided": group.decided,
+    }
+
+
+def notice_json(notice: OwnerNotice) -> Json:
+    return {"kind": notice.kind, "text": notice.text, "at": notice.at}
 
 
 def accounts_json(accounts: Mapping[tuple[str, str], AdapterHealth]) -> list[Json]:

@@ -20,7 +20,7 @@ from belino.adapters.discord.authors import (
     identity,
 )
 from belino.adapters.discord.capabilities import FETCH_BYTES, LIMITS, MIB, WORKS, limits_of
-from belino.adapters.discord.client import DiscordClient
+from belino.adapters.discord.client import DiscordClient, DiscordRefused, refusal
 from belino.adapters.discord.doctor import check_bot, check_listed
 from belino.adapters.discord.history import (
     DiscordCursor,
@@ -32,7 +32,14 @@ from belino.adapters.discord.history import (
     thread_history,
 )
 from belino.adapters.discord.media import DiscordDownload
-from belino.adapters.discord.parse import DiscordParseContext, context_from_json, context_to_json, is_news, parse
+from belino.adapters.discord.parse import (
+    DiscordParseContext,
+    context_from_json,
+    context_to_json,
+    is_membership,
+    is_news,
+    parse,
+)
 from belino.adapters.discord.send import channel_of, edit, send
 from belino.adapters.discord.socket import GatewayListener, GatewaySession, session_of
 from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized
@@ -225,6 +232,16 @@ class Adapter:
         """Edit a message."""
         return await edit(self._client, message_id, parcel)
 
+    async def direct(self, sender: str) -> str:
+        """Open the direct messages with a person."""
+        try:
+            told = as_table(await self._client.call("POST", "/users/@me/channels", fields={"recipient_id": sender}))
+        except DiscordRefused as error:
+            raise refusal(error) from error
+        if not (channel := identity(told, "id")):
+            raise AdapterError("Discord opened direct messages and did not say under which id")
+        return channel
+
     async def find_sent(self, parcel: Parcel) -> Receipt | None:
         """Find the message of a parcel whose nonce Discord no longer knows."""
         return await find_sent(self._client, parcel, bot=self._guilds.me.id)
@@ -338,7 +355,7 @@ class Adapter:
                 await accept.keep_cursor(self._cursor.written(self._session, self._guilds.me.roles))
         elif is_news(event):
             return await self._parsed(event)
-        return ()
+        return self._reported(event) if is_membership(event, self._context.clock.now()) else ()
 
     async def _parsed(self, event: Raw) -> Sequence[Arrival]:
         if channel := self._guilds.unknown(event):

@@ -227,6 +227,10 @@ class Adapter:
         channel = parcel.conversation.channel
         return await self._limits.call(f"chat.update {channel}", lambda: edit(self._client, message_id, parcel))
 
+    async def direct(self, sender: str) -> str:
+        """Slack opens the direct messages with a person when their id is written to."""
+        return sender
+
     def draft_pause(self, conversation: ConversationKey) -> float | None:
         """Slack accepts about fifty edits a minute from an app."""
         direct = conversation.channel.startswith("D")

@@ -162,6 +162,10 @@ class Adapter:
         """Edit a message."""
         return await self._pacing.call(parcel.conversation.channel, lambda: edit(self._client, message_id, parcel))
 
+    async def direct(self, sender: str) -> str:
+        """A private chat has the id of its person, who must have opened it once."""
+        return sender
+
     def draft_pause(self, conversation: ConversationKey) -> float | None:
         """Slower in groups, which accept twenty messages and edits a minute from a bot."""
         direct = conversation.channel.isdecimal()  # a group's id is negative, a business chat's has a connection
