@@ -22,8 +22,8 @@ from belino.context.line_format import (
     shown_id,
     snippet_line,
 )
-from belino.context.readings import MediaText, body_lines, stored_text
-from belino.context.snapshot import StructuredContext, own_words
+from belino.context.readings import MediaText, body_lines, own_words, stored_text
+from belino.context.snapshot import StructuredContext
 from belino.domain.context import MOST_COUNTED, ChannelSnapshot, OtherThread, ThreadContext
 from belino.domain.graphemes import cut
 from belino.domain.media import MediaRef, TextBlock

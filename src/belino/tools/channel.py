@@ -15,8 +15,9 @@ from belino.context.line_format import (
     shown_id,
     spoken_marks,
 )
+from belino.context.readings import carried_words, words_of
 from belino.context.search import named_messages
-from belino.context.snapshot import carried_words, context_message, words_of
+from belino.context.snapshot import context_message
 from belino.domain.context import ThreadContext, Truncation
 from belino.domain.errors import ToolError
 from belino.domain.graphemes import cut
