@@ -156,7 +156,10 @@ def claim_turn(
         "WHERE id = ?",
         (now, owner, turn["id"]),
     )
-    (kind,) = tx.execute("SELECT chat_type FROM channels WHERE id = ?", (place.channel,)).fetchone()
+    kind, has_parcels = tx.execute(
+        "SELECT chat_type, EXISTS (SELECT 1 FROM parcels WHERE turn = ?) FROM channels WHERE id = ?",
+        (turn["id"], place.channel),
+    ).fetchone()
     messages = by_number(tx, keys, messages_of_turn(tx, turn))
     return ClaimedTurn(
         id=turn["id"],
@@ -167,6 +170,7 @@ def claim_turn(
         suspect=bool(turn["suspect"]),
         interruptions=turn["interruptions"],
         retries=turn["retries"],
+        has_parcels=bool(has_parcels),
         messages=tuple(sorted(messages, key=lambda message: message.place_in_album)),
         trace=turn["trace"],
         chat_type=ChatType(kind),
