@@ -11,12 +11,14 @@ from typing import Literal
 from belino.context.budget import ContextConfig
 from belino.context.json_format import json_text, snapshot_json, thread_json
 from belino.context.line_format import (
+    LOST_FOR_GOOD,
     NO_OUTCOMES,
     TimeColumn,
     answered_line,
     fenced,
     header,
     message_line,
+    placeholder,
     row,
     short_time,
     shown_id,
@@ -32,7 +34,6 @@ from belino.domain.outcome import MediaOutcome
 from belino.domain.safe_text import clean_name, disarm, one_line
 from belino.domain.stored import RefRecord, StoredMessage
 from belino.domain.tokens import estimate_tokens
-from belino.media.placeholder import LOST_FOR_GOOD, placeholder
 from belino.media.price import known_price
 
 QUOTE_CHARS = 1000

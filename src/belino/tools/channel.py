@@ -11,6 +11,7 @@ from belino.context.line_format import (
     header,
     labels,
     line,
+    placeholder,
     short_time,
     shown_id,
     spoken_marks,
@@ -27,7 +28,6 @@ from belino.domain.outcome import MediaOutcome
 from belino.domain.safe_text import clean_name, disarm
 from belino.domain.stored import RefRecord, StoredMessage
 from belino.domain.turn import ToolSpec
-from belino.media.placeholder import placeholder
 from belino.tools.arguments import Arguments
 from belino.tools.media import FORMATS, item_json, read_cursor, wish_of
 from belino.tools.renditions import Ask, fetch_record
