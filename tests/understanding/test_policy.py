@@ -38,7 +38,6 @@ GROUP = Situation(conversation=HERE, chat_type=ChatType.GROUP)
 EARS = Candidate(entry=ModelEntry(provider="ears"), skills=frozenset({Skill.TRANSCRIBE}))
 EYES = Candidate(entry=ModelEntry(provider="eyes"), skills=frozenset({Skill.DESCRIBE}))
 LENS = Candidate(entry=ModelEntry(provider="lens"), skills=frozenset({Skill.READ_TEXT}), local=True)
-ALL = dict.fromkeys(MediaCapability, (EARS, EYES, LENS))
 
 
 def item(index: int = 0, mime: str = "audio/ogg", **facts: Any) -> MediaItem:
