@@ -7,8 +7,7 @@ from datetime import datetime
 from random import Random
 from typing import Literal
 
-from belino.aio.background import beside
-from belino.aio.deadline import deadline
+from belino.aio.deadline import beside, deadline
 from belino.aio.retry import backoff
 from belino.domain.errors import RateLimited, Unauthorized, Unreached, place_of, reason_of
 from belino.domain.failpoints import failpoint
