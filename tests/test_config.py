@@ -17,7 +17,6 @@ import pytest
 from belino import registry
 from belino.config import Config, ServerConfig, as_table, from_table, load, reference, template
 from belino.domain.errors import ConfigError
-from belino.domain.message import ConversationKey
 from belino.net.redact import Secret
 from belino.storage.home import Home
 
@@ -330,30 +329,6 @@ def test_the_reference_documents_every_key_of_every_table() -> None:
     shown = as_table(Config())
     for section in ("server", "agent", "sessions", "media", "logs"):
         assert {f"{section}.{name}" for name in shown[section] if name not in ("options", "places")} <= set(keys)
-
-
-def test_another_agent_may_answer_on_a_platform_in_a_channel_or_in_one_conversation() -> None:
-    table = {
-        "agent": {
-            "name": "Ada",
-            "places": {
-                "telegram": {"name": "Tel"},
-                "telegram:main:-100": {"name": "Group"},
-                "telegram:main:-100:7": {"name": "Topic"},
-            },
-        }
-    }
-    agent = from_table(table).agent
-
-    def name(conversation: str) -> str:
-        return agent.at(ConversationKey.parse(conversation)).name
-
-    assert name("web:default:main") == "Ada"
-    assert name("telegram:main:5") == "Tel"
-    assert name("telegram:main:-100") == "Group"
-    assert name("telegram:main:-100:8") == "Group"
-    assert name("telegram:main:-100:7") == "Topic"
-    assert name("telegrams:main:5") == "Ada"
 
 
 @pytest.mark.parametrize("place", ["", "telegram:", "a:b:c:d:e"])

@@ -11,6 +11,7 @@ import pytest
 from belino import registry
 from belino.config import reference
 from belino.context.json_format import snapshot_json, thread_json
+from belino.context.line_format import placeholder
 from belino.domain.context import (
     AdjacentMessage,
     ChannelSnapshot,
@@ -23,7 +24,6 @@ from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey
 from belino.domain.reading import MediaCapability, Reading, ReadingOutcome
 from belino.domain.stored import ManifestEntry
-from belino.media.placeholder import placeholder
 from belino.storage.home import Home
 from belino.tools.toolbox import SPECS
 from belino.turns.prompt import RECOVERY

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from belino.context.budget import ContextConfig
-from belino.context.changes import meanwhile_blocks
+from belino.context.prompt import meanwhile_blocks
 from belino.domain.context import OtherThread
 from belino.domain.message import Author
 from belino.domain.outcome import Standing

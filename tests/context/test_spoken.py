@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from belino.context.budget import ContextConfig
-from belino.context.changes import meanwhile_blocks
 from belino.context.json_format import adjacent_json, message_json
 from belino.context.line_format import message_line, snippet_line
-from belino.context.prompt import message_blocks
+from belino.context.prompt import meanwhile_blocks, message_blocks
 from belino.context.readings import MediaText, media_text
 from belino.context.snapshot import ReplyChooser, adjacent_message, context_message, take_snapshot
 from belino.domain.media import MediaKind

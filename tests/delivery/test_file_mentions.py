@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belino.delivery.file_mentions import find_named, replaced
+from belino.delivery.collect import find_named, replaced
 
 PATHS = (
     "outgoing/chart.png",

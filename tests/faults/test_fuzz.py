@@ -21,13 +21,13 @@ import pytest
 from adapters import discord_samples, slack_samples
 from belino.adapters.telegram.authors import TelegramBot
 from belino.adapters.telegram.parse import parse
+from belino.context.line_format import placeholder
 from belino.domain.errors import MediaError, StoreError
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Arrival, Message
 from belino.domain.outcome import MediaOutcome
 from belino.domain.safe_text import disarm
 from belino.media.image.images import FORMATS, Fitted, ImageFacts, Images
-from belino.media.placeholder import placeholder
 from belino.media.sandbox.sandbox import Sandbox
 from belino.media.session_files import place, safe_name, stored_name
 from belino.media.sniff import HEAD_BYTES, sniff

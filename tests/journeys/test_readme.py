@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from belino.cli import COMMANDS
+from belino.context.line_format import placeholder
 from belino.domain.media import MediaKind, MediaRef
-from belino.media.placeholder import placeholder
 from belino.testing import GatewayProcess, make_png
 
 ROOT = Path(__file__).parents[2]

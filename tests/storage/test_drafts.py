@@ -86,6 +86,7 @@ async def test_a_turn_that_is_run_again_finds_the_draft_it_had(store: Store, clo
     await store.release_turn(turn.id)
     again = await store.claim_turn(MAIN, clock.now())
     assert isinstance(again, ClaimedTurn)
+    assert (turn.has_parcels, again.has_parcels) == (False, True)
     await store.start_draft(again.id, DRAFT)
     assert [(one.key, one.state) for one in await store.parcels()] == [("d", ParcelState.READY)]
 

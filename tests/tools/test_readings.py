@@ -125,6 +125,17 @@ async def test_only_forms_that_somebody_can_make_are_offered(town: Town, reader:
     assert not {"transcript", "description"} & set(choices(town.toolbox()))
 
 
+async def test_what_providers_offer_is_asked_once_and_not_before_a_model_reads_the_tools(
+    town: Town, reader: ScriptedReader
+) -> None:
+    _, (ref,) = await town.say("", PHOTO)
+    toolbox = town.toolbox(sees_images=True)
+    await toolbox.call("fetch_media", {"ref": ref})
+    assert not reader.priced
+    assert toolbox.specs is toolbox.specs
+    assert len(reader.priced) == len(set(reader.priced)) > 0
+
+
 async def test_without_a_reader_a_transcript_is_refused_with_the_way_out(town: Town) -> None:
     _, (ref,) = await town.say("", VOICE)
     with pytest.raises(ToolError, match="no provider that reads media is set up here"):

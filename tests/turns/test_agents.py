@@ -2,15 +2,39 @@
 
 from collections.abc import AsyncIterator
 
-from belino.config import AgentConfig
+from belino.config import AgentConfig, from_table
 from belino.domain.errors import AgentError
 from belino.domain.message import ConversationKey
 from belino.domain.turn import ReplyPart, Turn
 from belino.testing import ScriptedAgent
-from belino.turns.agents import Agents
+from belino.turns.agents import Agents, agent_at
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 GROUP = ConversationKey(platform="telegram", account="main", channel="-100")
+
+
+def test_another_agent_may_answer_on_a_platform_in_a_channel_or_in_one_conversation() -> None:
+    table = {
+        "agent": {
+            "name": "Ada",
+            "places": {
+                "telegram": {"name": "Tel"},
+                "telegram:main:-100": {"name": "Group"},
+                "telegram:main:-100:7": {"name": "Topic"},
+            },
+        }
+    }
+    config = from_table(table).agent
+
+    def name(conversation: str) -> str:
+        return agent_at(config, ConversationKey.parse(conversation)).name
+
+    assert name("web:default:main") == "Ada"
+    assert name("telegram:main:5") == "Tel"
+    assert name("telegram:main:-100") == "Group"
+    assert name("telegram:main:-100:8") == "Group"
+    assert name("telegram:main:-100:7") == "Topic"
+    assert name("telegrams:main:5") == "Ada"
 
 
 def test_places_described_alike_share_one_agent_and_another_description_makes_another() -> None:

@@ -36,9 +36,12 @@ class ScriptedReader(Understanding):
         self.asked: list[tuple[str, ReadingForm, object, object, ConversationKey]] = []
         self.senders: list[SenderLanguage] = []
         self.answer: ItemReading | Exception = MediaRefused("nothing is written")
+        self.priced: list[str] = []
+        """The types whose prices were asked for."""
         self._forms = forms
 
     def prices(self, facts: Facts, conversation: ConversationKey) -> Mapping[ReadingForm, ReadingPrice]:
+        self.priced.append(facts.mime)
         return self._forms.get(facts.mime.partition("/")[0], {})
 
     async def read_item(

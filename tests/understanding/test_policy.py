@@ -38,7 +38,6 @@ GROUP = Situation(conversation=HERE, chat_type=ChatType.GROUP)
 EARS = Candidate(entry=ModelEntry(provider="ears"), skills=frozenset({Skill.TRANSCRIBE}))
 EYES = Candidate(entry=ModelEntry(provider="eyes"), skills=frozenset({Skill.DESCRIBE}))
 LENS = Candidate(entry=ModelEntry(provider="lens"), skills=frozenset({Skill.READ_TEXT}), local=True)
-ALL = dict.fromkeys(MediaCapability, (EARS, EYES, LENS))
 
 
 def item(index: int = 0, mime: str = "audio/ogg", **facts: Any) -> MediaItem:
@@ -52,7 +51,7 @@ def plan_of(
     situation: Situation = GROUP,
     candidates: Sequence[Candidate] = (EARS, EYES, LENS),
 ) -> CapabilityPlan:
-    plans = decide(items, tools or MediaTools(), dict.fromkeys(MediaCapability, candidates), situation)
+    plans = decide(items, tools or MediaTools(), lambda _: candidates, situation)
     return next(plan for plan in plans if plan.capability is capability)
 
 
@@ -122,6 +121,20 @@ def test_a_sound_of_unknown_size_is_read() -> None:
 def test_a_picture_is_not_described_for_an_agent_that_sees() -> None:
     plan = plan_of(IMAGE, [item(mime="image/png")], situation=replace(GROUP, sees_images=True))
     assert (plan.outcome, plan.reason) == (ReadingOutcome.SKIPPED, "the agent sees pictures itself")
+
+
+def test_providers_are_looked_for_only_where_something_is_to_be_read() -> None:
+    asked: list[MediaCapability] = []
+
+    def candidates(capability: MediaCapability) -> Sequence[Candidate]:
+        asked.append(capability)
+        return (EYES,)
+
+    photo, off = item(0, "image/jpeg"), tools_of(VIDEO, enabled=False)
+    decide([photo, item(1, "video/mp4")], off, candidates, replace(GROUP, sees_images=True))
+    assert not asked
+    decide([photo], MediaTools(), candidates, GROUP)
+    assert asked == [IMAGE]
 
 
 def test_a_picture_is_described_or_else_its_text_is_read() -> None:
@@ -373,7 +386,7 @@ CANDIDATES = st.lists(
 def test_every_attachment_ends_in_exactly_one_decision(
     items: list[MediaItem], tools: MediaTools, candidates: list[Candidate], sees: bool
 ) -> None:
-    plans = decide(items, tools, dict.fromkeys(MediaCapability, candidates), replace(GROUP, sees_images=sees))
+    plans = decide(items, tools, lambda _: candidates, replace(GROUP, sees_images=sees))
     assert [plan.capability for plan in plans] == [IMAGE, AUDIO, VIDEO, DOCUMENT]
     decided = Counter(each.item.index for plan in plans for each in plan.items)
     assert decided == Counter(range(len(items)))

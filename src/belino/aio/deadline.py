@@ -1,4 +1,4 @@
-"""Deadline: a time limit on the clock that is passed in, so that tests do not wait."""
+"""Deadline: a time limit on the clock that is passed in, so that tests do not wait; and tasks beside a block."""
 
 import asyncio
 import logging
@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
-from belino.aio.background import beside
 from belino.domain.ports import Clock
 
 log = logging.getLogger(__name__)
@@ -22,6 +21,25 @@ async def deadline(clock: Clock, seconds: float) -> AsyncIterator[asyncio.Timeou
     """Raise TimeoutError in the body after `seconds`, or as soon as `ring` is called with the yielded scope."""
     async with asyncio.timeout(None) as scope, beside(_ring_later(clock, seconds, scope)):
         yield scope
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[object, object, None]) -> AsyncIterator[None]:
+    """Run `work`, which must not raise, until the body ends; exceptions of the body are raised unchanged."""
+    own = asyncio.current_task()
+    asked = 0 if own is None else own.cancelling()
+    try:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(work)
+            try:
+                yield
+            finally:
+                task.cancel()
+    except BaseExceptionGroup as wrapped:
+        # TaskGroup drops a cancellation that comes while it waits for its tasks after the body failed.
+        if own is not None and own.cancelling() > asked:
+            raise asyncio.CancelledError from wrapped.exceptions[0]
+        raise wrapped.exceptions[0] from wrapped.exceptions[0].__cause__
 
 
 def ring(scope: asyncio.Timeout) -> None:

@@ -11,7 +11,6 @@ from belino import registry
 from belino.context.budget import ContextConfig
 from belino.delivery.send import DeliveryConfig
 from belino.domain.errors import ConfigError
-from belino.domain.message import ConversationKey
 from belino.media.fetch import MediaConfig
 from belino.net.guard import NetConfig
 from belino.net.rest import PaceConfig
@@ -176,13 +175,10 @@ class AgentConfig:
     options: Any = field(default_factory=_demo_options)
     """The agent's own Config, read from the same table."""
     places: Mapping[str, "AgentConfig"] = field(default_factory=dict)
-    """Overrides by platform, account, channel or conversation: another agent, or the same with other settings."""
+    """Overrides by platform, account, channel or conversation: another agent, or the same with other settings.
 
-    def at(self, conversation: ConversationKey) -> "AgentConfig":
-        """The agent for a conversation: the one configured for the narrowest place that contains it."""
-        parts = str(conversation).split(":")
-        around = (":".join(parts[:count]) for count in range(len(parts), 0, -1))
-        return next((self.places[place] for place in around if place in self.places), self)
+    The narrowest one counts (`turns/agents.py`).
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,13 @@
-"""Line format: one compact line per message, whose fields cannot be forged by their content.
+"""Line format: one compact line per message, and per media item its placeholder; neither can be forged by content.
 
 `id|time|author|text|(marks)|what it replies to or forwards`. Ids are short. The time is `HH:MM`, with the day where it
 changes, and empty where the minute is that of the line before. Empty columns at the end are left out. Marks are
 belino's own words and have their own column, so that a text cannot contain one.
+
+A placeholder assures the agent that a ref exists; `domain/safe_text.py` keeps other people's text from imitating one.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,10 +18,9 @@ from belino.domain.context import AdjacentMessage, ContextMessage, ThreadActivit
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import UNKNOWN_NAME, Author, Quote, SpokenText
 from belino.domain.outcome import CacheSize, MediaOutcome
-from belino.domain.safe_text import clean_name, disarm, one_line
+from belino.domain.safe_text import clean_mime, clean_name, disarm, one_line
 from belino.domain.tokens import estimate_tokens
 from belino.domain.units import format_duration, format_size
-from belino.media.placeholder import placeholder
 from belino.media.price import known_price
 
 COLUMNS = "id|time|author|text"
@@ -30,6 +32,22 @@ _WRITTEN_MOST = 4_096
 _ID_TOKENS = 2
 _BETWEEN_MARKS = re.compile(r"[(),]")
 DAY_MINUTES = 1_440
+LOST_FOR_GOOD = frozenset({MediaOutcome.EXPIRED, MediaOutcome.TOO_LARGE, MediaOutcome.NOT_FOUND, MediaOutcome.REFUSED})
+"""A ref with such an outcome is shown without its id: asking for it again cannot help."""
+
+_FINE = frozenset({MediaOutcome.REFERENCED, MediaOutcome.HELD})
+
+
+def placeholder(ref: MediaRef, outcome: MediaOutcome = MediaOutcome.REFERENCED) -> str:
+    """The placeholder of a ref, with its outcome if that is a failure."""
+    parts = [_name_or_duration(ref), _size(ref.size), clean_mime(ref.mime)]
+    if outcome not in _FINE:
+        parts.append(outcome.value)
+    if outcome not in LOST_FOR_GOOD:
+        parts.append(f"ref:{ref.id}")
+    line = f"[{ref.kind.value.capitalize()}: {', '.join(part for part in parts if part)}]"
+    caption = one_line(ref.caption or "")
+    return f"{line} {caption}" if caption else line
 
 
 def header(today: datetime) -> str:
@@ -261,3 +279,14 @@ def _forwarded(forward: Quote | None) -> str:
 def _carried(quote: Quote) -> str:
     name = _name(quote.author.name if quote.author else "")
     return f"{name}: {one_line(quote.text)}".rstrip()
+
+
+def _name_or_duration(ref: MediaRef) -> str:
+    name = clean_name(ref.file_name or "")
+    if name or ref.kind not in (MediaKind.VOICE, MediaKind.AUDIO) or ref.duration is None:
+        return name
+    return format_duration(ref.duration) if math.isfinite(ref.duration) and ref.duration >= 0 else ""
+
+
+def _size(size: int | None) -> str:
+    return format_size(size) if size is not None and size >= 0 else ""

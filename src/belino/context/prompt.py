@@ -1,4 +1,4 @@
-"""Prompt: values to content blocks, and what each part of them costs.
+"""Prompt: the message, its context and what changed since the last turn as content blocks, and what they cost.
 
 Belino's static text is separate from outside content, which is fenced.
 """
@@ -9,33 +9,36 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from belino.context.budget import ContextConfig
+from belino.context.fit import newest_lines
 from belino.context.json_format import json_text, snapshot_json, thread_json
 from belino.context.line_format import (
+    LOST_FOR_GOOD,
     NO_OUTCOMES,
     TimeColumn,
     answered_line,
     fenced,
     header,
     message_line,
+    placeholder,
     row,
     short_time,
     shown_id,
     snippet_line,
 )
-from belino.context.readings import MediaText, body_lines, stored_text
-from belino.context.snapshot import StructuredContext, own_words
-from belino.domain.context import MOST_COUNTED, ChannelSnapshot, OtherThread, ThreadContext
+from belino.context.readings import MediaText, body_lines, own_words, stored_text
+from belino.context.snapshot import StructuredContext, context_message, reactions_of, snippet
+from belino.domain.context import MOST_COUNTED, ChannelSnapshot, ContextMessage, OtherThread, ThreadContext
 from belino.domain.graphemes import cut
 from belino.domain.media import MediaRef, TextBlock
 from belino.domain.message import UNKNOWN_NAME, Quote
 from belino.domain.outcome import MediaOutcome
 from belino.domain.safe_text import clean_name, disarm, one_line
-from belino.domain.stored import RefRecord, StoredMessage
+from belino.domain.stored import Happening, MissedChanges, RefRecord, StoredMessage
 from belino.domain.tokens import estimate_tokens
-from belino.media.placeholder import LOST_FOR_GOOD, placeholder
 from belino.media.price import known_price
 
 QUOTE_CHARS = 1000
+REACTED_CHARS = 80
 MESSAGE_CHARS = 40_000
 NOTHING_READ: Mapping[str, MediaText] = {}
 
@@ -156,6 +159,27 @@ def context_blocks(
         if context.thread is not None:
             parts["thread"] = _thread_lines(context.thread, context, outcomes)
     return tuple(TextBlock(text=fenced(kind, lines, fence)) for kind, lines in parts.items())
+
+
+def meanwhile_blocks(
+    missed: MissedChanges, config: ContextConfig, *, fence: str, now: datetime
+) -> tuple[TextBlock, ...]:
+    """A list of the changes, within their budget; empty if there are none."""
+    short_ids = {message.id: message.short_id for message in missed.arrived}
+    news = [(context_message(message, config.message_chars, told=short_ids), "") for message in missed.arrived]
+    news += [_changed(message, happening, config) for message, happening in missed.changed]
+    if not news and not missed.replies_elsewhere and not missed.said_in_channel:
+        return ()
+    told = newest_lines([message for message, _ in reversed(news)], config.updates_tokens, today=now)
+    left_out = len(news) - len(told)
+    lines = [_summary(missed, left_out=left_out)]
+    if told:
+        times, marks = TimeColumn(now), [[mark] if mark else [] for _, mark in news[left_out:]]
+        lines.append(header(now))
+        lines += [
+            message_line(message, times.write(message.ts), marks=own) for message, own in zip(told, marks, strict=True)
+        ]
+    return (TextBlock(text=fenced("meanwhile", lines, fence)),)
 
 
 def costs(context: StructuredContext, config: ContextConfig) -> tuple[Cost, ...]:
@@ -300,6 +324,39 @@ def _media_lines(media: Sequence[MediaRef], outcomes: Mapping[str, MediaOutcome]
 
 def _time(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _changed(message: StoredMessage, happening: Happening, config: ContextConfig) -> tuple[ContextMessage, str]:
+    told = context_message(message, config.message_chars)
+    match happening:
+        case Happening.EDITED:
+            return replace(told, quote=None, forward=None, edited=None), "now reads"
+        case Happening.DELETED:
+            told = replace(told, text="", media=(), quote=None, forward=None, deleted=False, spoken=None)
+            return told, "deleted"
+        case Happening.REACTED:
+            mark = ", ".join(("reactions", *(reactions_of(message) or ("none",))))
+            return replace(told, text=snippet(told.text, REACTED_CHARS), media=(), quote=None, forward=None), mark
+
+
+def _summary(missed: MissedChanges, *, left_out: int) -> str:
+    """What happened in numbers, with the calls for what is not listed."""
+    shown = missed.arrived[left_out:]
+    oldest = shown[0].seq if shown else missed.now.seq
+    left_out += missed.total_arrived - len(missed.arrived)
+    thread = f"thread_id={shown_id(missed.thread)}, " if missed.thread else ""
+    elsewhere = replies_elsewhere(missed.replies_elsewhere, missed.threads_elsewhere)
+    counts = (
+        (missed.total_arrived, f"{missed.total_arrived} arrived"),
+        (len(missed.changed), f"{len(missed.changed)} changed"),
+        (left_out, f"{left_out} of these left out, the oldest: channel_messages({thread}cursor={oldest})"),
+        (
+            missed.said_in_channel,
+            f"{missed.said_in_channel} said in the channel itself: channel_messages(cursor={missed.now.seq})",
+        ),
+        (missed.replies_elsewhere, elsewhere),
+    )
+    return f"Since your last turn: {'; '.join(words for number, words in counts if number)}."
 
 
 def _channel_cost(snapshot: ChannelSnapshot, config: ContextConfig, tokens: int) -> Cost:

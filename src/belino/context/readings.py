@@ -1,7 +1,8 @@
-"""Readings in the prompt: the text of a message's media, in a body that this text cannot imitate.
+"""Readings in the prompt: what a message says, in its author's words and in the text of its media.
 
-One image, sound or video: `[Audio]`, `User text:` if there is any, then `Transcript:` or `Description:`. Several: the
-user's text first, then each under `[Audio 1/2]`. Documents follow as `<file>` blocks.
+That text is in a body that it cannot imitate. One image, sound or video: `[Audio]`, `User text:` if there is any, then
+`Transcript:` or `Description:`. Several: the user's text first, then each under `[Audio 1/2]`. Documents follow as
+`<file>` blocks.
 """
 
 import html
@@ -13,7 +14,8 @@ from itertools import groupby
 
 from belino.domain.graphemes import cut
 from belino.domain.media import MediaKind, MediaRef
-from belino.domain.message import UNKNOWN_NAME, Quote
+from belino.domain.message import UNKNOWN_NAME, Quote, SpokenText
+from belino.domain.outcome import MessageOutcome
 from belino.domain.reading import MediaCapability, Reading
 from belino.domain.safe_text import clean_mime, clean_name, disarm, fold, one_line
 from belino.domain.stored import StoredMessage
@@ -57,6 +59,34 @@ class MediaText:
         """Whether some media of a quoted or forwarded message is read here."""
         read = {self.media[reading.attachment_index].id for reading in self.readings}
         return quote is not None and any(ref.id in read for ref in quote.media)
+
+
+def words_of(message: StoredMessage) -> str:
+    """What a message says: what is written, then what is spoken."""
+    if (
+        not message.media and message.text and not message.text.isspace()
+    ):  # most messages; all are read in a long thread
+        return message.text
+    return _with_spoken(written_in(message), message.spoken)
+
+
+def carried_words(quote: Quote) -> str:
+    """The same for a message carried inside another."""
+    return _with_spoken(quote.text, quote.spoken)
+
+
+def written_in(message: StoredMessage) -> str:
+    """A message's own words, else a description of unsupported content."""
+    return own_words(message) or (f"({message.reason})" if message.outcome is MessageOutcome.UNSUPPORTED else "")
+
+
+def own_words(message: StoredMessage) -> str:
+    """What the author wrote: the text, and the captions that are not part of it."""
+    text = message.text if message.text.strip() else ""
+    if not message.media:
+        return text
+    captions = dict.fromkeys(ref.caption for ref in message.media if ref.caption and ref.caption.strip())
+    return "\n".join(filter(None, (text, *(caption for caption in captions if caption not in text))))
 
 
 def stored_text(message: StoredMessage) -> MediaText | None:
@@ -110,6 +140,12 @@ def spoken_lines(reading: Reading) -> str:
         f"{clean_name(speaker) or UNKNOWN_NAME}: {' '.join(segment.text for segment in said)}"
         for speaker, said in turns
     )
+
+
+def _with_spoken(written: str, spoken: SpokenText | None) -> str:
+    if spoken is None:
+        return written
+    return f"{written}\n{spoken.text}" if written.strip() else spoken.text
 
 
 @dataclass(frozen=True, slots=True)

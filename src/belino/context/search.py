@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from belino.context.snapshot import words_of
+from belino.context.readings import words_of
 from belino.domain.errors import ToolError
 from belino.domain.media import DocumentUnit
 from belino.domain.message import ConversationKey

@@ -12,10 +12,10 @@ from belino.context.budget import ContextConfig, newest_that_fit
 from belino.context.fit import PricedLines, TimeCosts, cut_to_fit
 from belino.context.json_format import adjacent_json, json_text, snapshot_json, thread_json
 from belino.context.line_format import columns_tokens, reaction_mark, snippet_columns
+from belino.context.readings import carried_words, words_of
 from belino.domain.context import AdjacentMessage, ChannelSnapshot, ContextMessage, ThreadContext, Truncation
 from belino.domain.graphemes import cut
-from belino.domain.message import Quote, SpokenText
-from belino.domain.outcome import MessageOutcome
+from belino.domain.message import Quote
 from belino.domain.safe_text import disarm, one_line
 from belino.domain.stored import Nearby, StoredMessage, Surroundings, ThreadSlice
 from belino.domain.tokens import estimate_tokens
@@ -209,34 +209,6 @@ def anchor_message(anchor: Sequence[StoredMessage], message_chars: int) -> Conte
     )
 
 
-def words_of(message: StoredMessage) -> str:
-    """What a message says: what is written, then what is spoken."""
-    if (
-        not message.media and message.text and not message.text.isspace()
-    ):  # most messages; all are read in a long thread
-        return message.text
-    return _with_spoken(written_in(message), message.spoken)
-
-
-def carried_words(quote: Quote) -> str:
-    """The same for a message carried inside another."""
-    return _with_spoken(quote.text, quote.spoken)
-
-
-def written_in(message: StoredMessage) -> str:
-    """A message's own words, else a description of unsupported content."""
-    return own_words(message) or (f"({message.reason})" if message.outcome is MessageOutcome.UNSUPPORTED else "")
-
-
-def own_words(message: StoredMessage) -> str:
-    """What the author wrote: the text, and the captions that are not part of it."""
-    text = message.text if message.text.strip() else ""
-    if not message.media:
-        return text
-    captions = dict.fromkeys(ref.caption for ref in message.media if ref.caption and ref.caption.strip())
-    return "\n".join(filter(None, (text, *(caption for caption in captions if caption not in text))))
-
-
 def snippet(text: str, limit: int) -> str:
     """The first characters of a text, on one line."""
     enough = one_line(text[: limit * _ENOUGH])
@@ -267,12 +239,6 @@ def _quote(message: StoredMessage, told: Container[str]) -> Quote | None:
 
 def _short(quote: Quote) -> Quote:
     return replace(quote, text=snippet(carried_words(quote), QUOTE_CHARS))
-
-
-def _with_spoken(written: str, spoken: SpokenText | None) -> str:
-    if spoken is None:
-        return written
-    return f"{written}\n{spoken.text}" if written.strip() else spoken.text
 
 
 def _cost(message: AdjacentMessage, config: ContextConfig, today: datetime, side: int | None) -> int:

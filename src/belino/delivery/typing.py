@@ -4,8 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from belino.aio.background import beside
-from belino.aio.deadline import deadline
+from belino.aio.deadline import beside, deadline
 from belino.domain.errors import place_of
 from belino.domain.ports import Adapter, Clock, ShowsUpload
 from belino.domain.reply import Parcel

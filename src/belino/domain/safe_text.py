@@ -1,8 +1,8 @@
 """Safe text: untrusted names, types and messages, made safe for an agent to read.
 
-A placeholder tells the agent that a ref exists (`media/placeholder.py`). File names, captions, MIME strings and message
-texts are untrusted: the bracket of whatever has the shape of a placeholder is written `［` before an agent reads it;
-no other bracket is changed. The store keeps the original.
+A placeholder tells the agent that a ref exists (`context/line_format.py`). File names, captions, MIME strings and
+message texts are untrusted: the bracket of whatever has the shape of a placeholder is written `［` before an agent
+reads it; no other bracket is changed. The store keeps the original.
 """
 
 import re

@@ -243,6 +243,8 @@ class ClaimedTurn:
     """How often the process died while it was the only turn that ran."""
     retries: int = 0
     """How often a person retried it after it failed."""
+    has_parcels: bool = False
+    """An earlier run of it put parcels into the outbox, such as a draft."""
 
     @property
     def reply_to(self) -> str | None:

@@ -7,8 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 
-from belino.aio.background import beside
-from belino.aio.deadline import deadline
+from belino.aio.deadline import beside, deadline
 from belino.aio.retry import backoff, recheck_after
 from belino.domain.errors import ListeningRefused, RateLimited, Unauthorized, Unreached, place_of, reason_of
 from belino.domain.failpoints import failpoint

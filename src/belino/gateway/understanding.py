@@ -19,6 +19,7 @@ from belino.net.client import Client
 from belino.net.clock import SystemClock
 from belino.net.guard import Guard, host_of
 from belino.storage.home import Home
+from belino.turns.agents import agent_at
 from belino.understanding.config import DailyReadingLimits, ModelEntry
 from belino.understanding.entries import Entries
 from belino.understanding.pieces import Answers
@@ -129,7 +130,7 @@ def agent_entries(config: Config) -> Callable[[ConversationKey | None], Sequence
     """For each conversation, the provider that its agent uses itself, with the agent's own key."""
 
     def entries(conversation: ConversationKey | None) -> Sequence[ModelEntry]:
-        agent = config.agent if conversation is None else config.agent.at(conversation)
+        agent = config.agent if conversation is None else agent_at(config.agent, conversation)
         options: Any = agent.options
         name = AGENTS.get(agent.kind) or str(getattr(options, "model", "")).partition(":")[0]
         if name not in registry.known("providers"):

@@ -1,1 +1,1 @@
-"""Media: fetch bytes, detect their types, render them, and write their placeholders."""
+"""Media: fetch bytes, detect their types, and render them."""

@@ -1,12 +1,11 @@
-"""Access: cursors, grants, pairings and denied senders."""
+"""Access: grants and pairings."""
 
 import secrets
 from datetime import timedelta
 
 from belino.domain.message import Author, ConversationKey
 from belino.domain.reply import Parcel
-from belino.domain.stored import Grant, GrantKind, Pairing, Session
-from belino.storage import sessions
+from belino.domain.stored import Grant, GrantKind, Pairing
 from belino.storage.database import TableRow, Tx, Verbs, from_micros, maybe_from_micros
 from belino.storage.encryption import Keys
 from belino.storage.parcels import insert_parcels
@@ -23,10 +22,7 @@ _LIFETIME = LIFETIME // timedelta(microseconds=1)
 
 
 class AccessVerbs(Verbs):
-    """Sessions, grants of access, and paired senders."""
-
-    async def session(self, conversation: ConversationKey) -> Session:
-        return await self._database.read(lambda tx: sessions.session(tx, conversation))
+    """Grants of access, and paired senders."""
 
     @property
     def instance(self) -> str:
@@ -90,30 +86,6 @@ class AccessVerbs(Verbs):
         """Revoke a pairing, or invalidate the code of a pending one."""
         now = self._now()
         return await self._database.write(lambda tx: unpair(tx, platform, account, sender_id, now))
-
-
-def count_denied(tx: Tx, conversation: ConversationKey, reason: str) -> None:
-    """Count a denied arrival; nothing else of it is stored."""
-    tx.execute(
-        "INSERT INTO denied (platform, account, reason, times) VALUES (?, ?, ?, 1) "
-        "ON CONFLICT (platform, account, reason) DO UPDATE SET times = denied.times + 1",
-        (conversation.platform, conversation.account, reason),
-    )
-
-
-def move_cursor(tx: Tx, platform: str, account: str, cursor: str) -> None:
-    """Store the account's read cursor."""
-    tx.execute(
-        "INSERT INTO cursors (platform, account, cursor) VALUES (?, ?, ?) "
-        "ON CONFLICT (platform, account) DO UPDATE SET cursor = excluded.cursor",
-        (platform, account, cursor),
-    )
-
-
-def cursor(tx: Tx, platform: str, account: str) -> str | None:
-    """The account's read cursor."""
-    row = tx.execute("SELECT cursor FROM cursors WHERE platform = ? AND account = ?", (platform, account)).fetchone()
-    return None if row is None else str(row[0])
 
 
 def grant(

@@ -1,4 +1,4 @@
-"""Arrival counters: how many arrivals each account has brought, independent of their outcomes.
+"""Arrivals of each account: how far it is read, and how many it has brought, independent of their outcomes.
 
 The accounting check compares these counters with the rows that arrivals left. Each counter changes in the transaction
 that stores, replaces or deletes what it counts.
@@ -62,6 +62,15 @@ class ArrivalTally:
         return {}
 
 
+def count_denied(tx: Tx, conversation: ConversationKey, reason: str) -> None:
+    """Count a denied arrival; nothing else of it is stored."""
+    tx.execute(
+        "INSERT INTO denied (platform, account, reason, times) VALUES (?, ?, ?, 1) "
+        "ON CONFLICT (platform, account, reason) DO UPDATE SET times = denied.times + 1",
+        (conversation.platform, conversation.account, reason),
+    )
+
+
 def count_duplicate(tx: Tx, channel: int) -> None:
     """Count an arrival that left no row, because its message is already stored."""
     tx.execute(_WITHOUT_ROW, (1, 0, channel))
@@ -76,3 +85,18 @@ def recount(tx: Tx) -> None:
     """Reset the counters to the stored rows, after rows were lost."""
     tx.execute("DELETE FROM arrivals")
     tx.execute(_STORED)
+
+
+def move_cursor(tx: Tx, platform: str, account: str, cursor: str) -> None:
+    """Store the account's read cursor."""
+    tx.execute(
+        "INSERT INTO cursors (platform, account, cursor) VALUES (?, ?, ?) "
+        "ON CONFLICT (platform, account) DO UPDATE SET cursor = excluded.cursor",
+        (platform, account, cursor),
+    )
+
+
+def find_cursor(tx: Tx, platform: str, account: str) -> str | None:
+    """The account's read cursor."""
+    row = tx.execute("SELECT cursor FROM cursors WHERE platform = ? AND account = ?", (platform, account)).fetchone()
+    return None if row is None else str(row[0])

@@ -8,13 +8,12 @@ from typing import NamedTuple
 from belino.domain.failpoints import failpoint
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message, Unsupported
-from belino.domain.outcome import MessageOutcome, Standing, Step
+from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.ports import Taken
-from belino.domain.stored import ClaimedTurn, Ready, ScreenedArrival, StoredMessage, TurnEnd, Verdict
-from belino.storage import access, outcomes, turns
-from belino.storage.arrivals import ArrivalTally, count_duplicate
+from belino.domain.stored import ScreenedArrival, Verdict
+from belino.storage.arrivals import ArrivalTally, count_denied, count_duplicate, find_cursor, move_cursor
 from belino.storage.changes import apply_changes, take_change, take_edition
-from belino.storage.database import Tx, Verbs, to_micros
+from belino.storage.database import Tx, to_micros
 from belino.storage.encryption import Keys
 from belino.storage.messages import MessageRow, insert_message, quote_row, trace_of
 from belino.storage.refs import (
@@ -33,10 +32,8 @@ from belino.storage.short_ids import code_of
 from belino.storage.text import sanitized
 from belino.storage.thread_reports import drop_reports, take_report
 from belino.storage.threads import adopt_replies, find_root
+from belino.storage.turns import ALBUM_WAIT, TurnVerbs
 
-ALBUM_WAIT = timedelta(seconds=10)
-ATTEMPTS = 3
-"""How often the process may die while a turn runs alone, before the turn is given up."""
 _INSERT_TURN = """
 INSERT INTO turns (id, channel, conversation, number, message, author_id, album, trace, state, reason, attempt,
     created, ready, input_tokens, output_tokens)
@@ -52,7 +49,7 @@ WHERE id = ?3
 VERDICT = Verdict(standing=Standing.OBSERVED, reason="from the platform's history")
 
 
-class InboxVerbs(Verbs):
+class InboxVerbs(TurnVerbs):
     """Arrivals and the turns that answer them."""
 
     async def take_in(
@@ -110,76 +107,11 @@ class InboxVerbs(Verbs):
         return await self._database.write(work)
 
     async def cursor(self, platform: str, account: str) -> str | None:
-        return await self._database.read(lambda tx: access.cursor(tx, platform, account))
+        return await self._database.read(lambda tx: find_cursor(tx, platform, account))
 
     async def keep_cursor(self, platform: str, account: str, cursor: str) -> None:
         """Store a cursor without an arrival."""
-        await self._database.write(lambda tx: access.move_cursor(tx, platform, account, cursor))
-
-    async def recover(
-        self,
-        owner: str = "",
-        begun: datetime | None = None,
-        *,
-        album_wait: timedelta = ALBUM_WAIT,
-        limit: int = ATTEMPTS,
-    ) -> int:
-        """After a crash of this owner: its turns that were running wait again, to run alone. Returns how many.
-
-        If only one was running, its interruption is counted. From the second counted interruption on, a turn waits
-        until this process has been up for 20 s, 40 s and so on; at the `limit` it is due at once, to be given up.
-
-        A turn that waited for the rest of an album waits for it until `album_wait` after this run has `begun` (default:
-        now), and less once an item joins it: no item could arrive while the gateway was down.
-        """
-        now, wait = self._now(), album_wait // timedelta(microseconds=1)
-        at = now if begun is None else to_micros(begun)
-        return await self._database.write(lambda tx: turns.recover(tx, owner, at, wait, now, limit=limit))
-
-    async def ready_turns(self) -> tuple[Ready, ...]:
-        """Every conversation with a waiting turn, with the time its first one may start."""
-        return await self._database.read(turns.ready_turns)
-
-    async def waiting_turns(self) -> int:
-        return await self._database.read(turns.waiting_turns)
-
-    async def claim_turn(
-        self, conversation: ConversationKey, now: datetime, *, owner: str = "", alone: bool = False
-    ) -> ClaimedTurn | Ready | None:
-        """Claim the conversation's oldest waiting turn for this owner; None if there is none.
-
-        Ready if it is not due, or if it must run alone and the caller does not state that nothing else runs.
-        """
-        at = to_micros(now)
-        return await self._database.write(
-            lambda tx: turns.claim_turn(tx, self._keys, conversation, at, owner=owner, alone=alone)
-        )
-
-    async def finish_turn(self, turn: int, end: TurnEnd) -> None:
-        """End a turn: reply parcels, manifest, memory and outcomes in one transaction."""
-        now, said = self._now(), sanitized(end)
-        await self._database.write(lambda tx: turns.finish_turn(tx, turn, said, now))
-
-    async def let_command(self, turn: int, reason: str) -> tuple[StoredMessage, ...]:
-        """Make the messages of a running turn commands, and return them: they address the agent by voice."""
-        return await self._database.write(lambda tx: turns.let_command(tx, self._keys, turn, reason))
-
-    async def release_turn(self, turn: int) -> None:
-        """Return a running turn to the queue unchanged, as if it had not been claimed (shutdown)."""
-        await self._database.write(lambda tx: turns.release_turn(tx, turn))
-
-    async def retry_turn(self, conversation: ConversationKey, message_id: str) -> tuple[StoredMessage, ...]:
-        """Put the failed turn of a message of this channel back to waiting, with its counts reset.
-
-        Returns the messages it answers; nothing changes, and none is returned, if the message did not fail or is gone.
-        """
-        now = self._now()
-        return await self._database.write(lambda tx: turns.retry_turn(tx, self._keys, conversation, message_id, now))
-
-    async def note(self, trace: str, *steps: Step) -> None:
-        """Store steps for `explain`."""
-        said = sanitized(steps)
-        await self._database.write(lambda tx: outcomes.note(tx, trace, said))
+        await self._database.write(lambda tx: move_cursor(tx, platform, account, cursor))
 
 
 class When(NamedTuple):
@@ -203,10 +135,10 @@ def take_in(
     tx.memo(ArrivalTally).add(arrival.conversation)
     when = When(now=now, ready=now if judged.ready is None else to_micros(judged.ready), album_wait=album_wait)
     if judged.cursor is not None:
-        access.move_cursor(tx, arrival.conversation.platform, arrival.conversation.account, judged.cursor)
+        move_cursor(tx, arrival.conversation.platform, arrival.conversation.account, judged.cursor)
         failpoint("store.take_in.cursor")
     if verdict.standing is Standing.DENIED:
-        access.count_denied(tx, arrival.conversation, verdict.reason)
+        count_denied(tx, arrival.conversation, verdict.reason)
         return Taken(outcome=MessageOutcome.DENIED, reason=verdict.reason)
     if isinstance(arrival, Message):
         return _take_message(tx, keys, arrival, verdict, when)

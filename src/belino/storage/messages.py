@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import orjson
 
-from belino.domain.media import MediaRef
+from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Quote, SpokenText
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.reading import SenderLanguage
@@ -275,7 +275,8 @@ def load(tx: Tx, keys: Keys, rows: Sequence[TableRow], *, until: int = LATEST) -
     if not rows:
         return ()
     media = refs_of_messages(tx, keys, [row[_ID] for row in rows])
-    spoken = spoken_in(tx, media)
+    voices = {place: own for place, refs in media.items() if (own := _voices(refs))}
+    spoken = spoken_in(tx, voices) if voices else {}
     reactions = _reactions(tx, rows, until)
     conversations = _conversations(tx, rows)
     authors = {said_by: make_author(*said_by) for said_by in {row[_AUTHOR] for row in rows}}
@@ -290,6 +291,11 @@ def load(tx: Tx, keys: Keys, rows: Sequence[TableRow], *, until: int = LATEST) -
         )
         for row in rows
     )
+
+
+def _voices(refs: Sequence[MediaRef]) -> list[str]:
+    """The hashes of the voice messages among refs, as far as they are stored."""
+    return [ref.sha256 for ref in refs if ref.kind is MediaKind.VOICE and ref.sha256 is not None]
 
 
 def _conversations(tx: Tx, rows: Sequence[TableRow]) -> Mapping[int, ConversationKey]:

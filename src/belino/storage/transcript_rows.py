@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 import orjson
 
-from belino.domain.media import MediaKind, MediaRef
+from belino.domain.media import MediaKind
 from belino.domain.message import SpokenText
 from belino.domain.reading import ReadSegment, TranscriptWindow
 from belino.domain.transcript import between, stitched, stretches, whole_text
 from belino.storage.database import TableRow, Tx
 from belino.storage.dialect import marks
+
+Place = TypeVar("Place")
 
 _TOUCH = 0.001
 """Seconds by which the ends of two windows that meet may differ."""
@@ -45,12 +48,8 @@ def find_transcript(tx: Tx, sha256: str, reader: str) -> TranscriptWindow | None
     return None if row is None else unpacked(row["told"])
 
 
-def spoken_in(tx: Tx, media: Mapping[tuple[int, str], Sequence[MediaRef]]) -> Mapping[tuple[int, str], SpokenText]:
-    """The words of the voice messages among refs, by the same keys; nothing for those that were not read."""
-    voices = {
-        place: [ref.sha256 for ref in refs if ref.kind is MediaKind.VOICE and ref.sha256 is not None]
-        for place, refs in media.items()
-    }
+def spoken_in(tx: Tx, voices: Mapping[Place, Sequence[str]]) -> Mapping[Place, SpokenText]:
+    """The words of voice messages, by the same keys as their hashes; nothing for those that were not read."""
     heard = _heard(tx, {sha256 for own in voices.values() for sha256 in own})
     said = {place: [heard[sha256] for sha256 in own if sha256 in heard] for place, own in voices.items()}
     return {place: _together(texts) for place, texts in said.items() if texts}

@@ -1,28 +1,115 @@
-"""Turns: claim, finish and release them, and recover them after a crash.
+"""Turns: claim, finish and release them, recover them after a crash; and the sessions that they change.
 
 A process that dies cannot say why. The only evidence is which turns were running: one that ran alone is counted,
 several are not, because any of them, or an outside cause, may have been the reason.
+
+A session is the agent's memory, its read position, and the manifest of media that it was shown. It changes only in the
+transaction that ends a turn.
 """
 
-from dataclasses import astuple
+import logging
+from dataclasses import asdict, astuple
+from datetime import datetime, timedelta
+
+import orjson
 
 from belino.domain.errors import StoreError
 from belino.domain.failpoints import failpoint
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.outcome import Stage, Standing, Step, TurnState
-from belino.domain.stored import ClaimedTurn, Ready, StoredMessage, TurnEnd
-from belino.storage.database import TableRow, Tx, from_micros
+from belino.domain.stored import ClaimedTurn, ManifestEntry, ReadPosition, Ready, Session, StoredMessage, TurnEnd
+from belino.storage.database import TableRow, Tx, Verbs, from_micros, to_micros
 from belino.storage.encryption import Keys
 from belino.storage.messages import by_number
 from belino.storage.outcomes import note
 from belino.storage.parcels import insert_parcels
 from belino.storage.refs import claim_refs
 from belino.storage.row_ids import KEY_COLUMNS, find_channel, find_place, key_of
-from belino.storage.sessions import end_session_turn
+from belino.storage.text import sanitized
 
-_ENDS = (TurnState.ANSWERED, TurnState.FAILED, TurnState.ABORTED)
+log = logging.getLogger(__name__)
+
+ALBUM_WAIT = timedelta(seconds=10)
+ATTEMPTS = 3
+"""How often the process may die while a turn runs alone, before the turn is given up."""
 SECOND = 1_000_000
 LONGEST_WAIT_SECONDS = 3_600
+MANIFEST_MOST = 1_000
+"""Entries kept, the most recently shown: more pictures than any model has in its context."""
+_ENDS = (TurnState.ANSWERED, TurnState.FAILED, TurnState.ABORTED)
+_NEW = Session(memory=None, turns=0, manifest=())
+
+
+class TurnVerbs(Verbs):
+    """Turns, and the sessions they belong to."""
+
+    async def session(self, conversation: ConversationKey) -> Session:
+        return await self._database.read(lambda tx: session(tx, conversation))
+
+    async def recover(
+        self,
+        owner: str = "",
+        begun: datetime | None = None,
+        *,
+        album_wait: timedelta = ALBUM_WAIT,
+        limit: int = ATTEMPTS,
+    ) -> int:
+        """After a crash of this owner: its turns that were running wait again, to run alone. Returns how many.
+
+        If only one was running, its interruption is counted. From the second counted interruption on, a turn waits
+        until this process has been up for 20 s, 40 s and so on; at the `limit` it is due at once, to be given up.
+
+        A turn that waited for the rest of an album waits for it until `album_wait` after this run has `begun` (default:
+        now), and less once an item joins it: no item could arrive while the gateway was down.
+        """
+        now, wait = self._now(), album_wait // timedelta(microseconds=1)
+        at = now if begun is None else to_micros(begun)
+        return await self._database.write(lambda tx: recover(tx, owner, at, wait, now, limit=limit))
+
+    async def ready_turns(self) -> tuple[Ready, ...]:
+        """Every conversation with a waiting turn, with the time its first one may start."""
+        return await self._database.read(ready_turns)
+
+    async def waiting_turns(self) -> int:
+        return await self._database.read(waiting_turns)
+
+    async def claim_turn(
+        self, conversation: ConversationKey, now: datetime, *, owner: str = "", alone: bool = False
+    ) -> ClaimedTurn | Ready | None:
+        """Claim the conversation's oldest waiting turn for this owner; None if there is none.
+
+        Ready if it is not due, or if it must run alone and the caller does not state that nothing else runs.
+        """
+        at = to_micros(now)
+        return await self._database.write(
+            lambda tx: claim_turn(tx, self._keys, conversation, at, owner=owner, alone=alone)
+        )
+
+    async def finish_turn(self, turn: int, end: TurnEnd) -> None:
+        """End a turn: reply parcels, manifest, memory and outcomes in one transaction."""
+        now, said = self._now(), sanitized(end)
+        await self._database.write(lambda tx: finish_turn(tx, turn, said, now))
+
+    async def let_command(self, turn: int, reason: str) -> tuple[StoredMessage, ...]:
+        """Make the messages of a running turn commands, and return them: they address the agent by voice."""
+        return await self._database.write(lambda tx: let_command(tx, self._keys, turn, reason))
+
+    async def release_turn(self, turn: int) -> None:
+        """Return a running turn to the queue unchanged, as if it had not been claimed (shutdown)."""
+        await self._database.write(lambda tx: release_turn(tx, turn))
+
+    async def retry_turn(self, conversation: ConversationKey, message_id: str) -> tuple[StoredMessage, ...]:
+        """Put the failed turn of a message of this channel back to waiting, with its counts reset.
+
+        Returns the messages it answers; nothing changes, and none is returned, if the message did not fail or is gone.
+        """
+        now = self._now()
+        return await self._database.write(lambda tx: retry_turn(tx, self._keys, conversation, message_id, now))
+
+    async def note(self, trace: str, *steps: Step) -> None:
+        """Store steps for `explain`."""
+        said = sanitized(steps)
+        await self._database.write(lambda tx: note(tx, trace, said))
 
 
 def ready_turns(tx: Tx) -> tuple[Ready, ...]:
@@ -69,7 +156,10 @@ def claim_turn(
         "WHERE id = ?",
         (now, owner, turn["id"]),
     )
-    (kind,) = tx.execute("SELECT chat_type FROM channels WHERE id = ?", (place.channel,)).fetchone()
+    kind, has_parcels = tx.execute(
+        "SELECT chat_type, EXISTS (SELECT 1 FROM parcels WHERE turn = ?) FROM channels WHERE id = ?",
+        (turn["id"], place.channel),
+    ).fetchone()
     messages = by_number(tx, keys, messages_of_turn(tx, turn))
     return ClaimedTurn(
         id=turn["id"],
@@ -80,6 +170,7 @@ def claim_turn(
         suspect=bool(turn["suspect"]),
         interruptions=turn["interruptions"],
         retries=turn["retries"],
+        has_parcels=bool(has_parcels),
         messages=tuple(sorted(messages, key=lambda message: message.place_in_album)),
         trace=turn["trace"],
         chat_type=ChatType(kind),
@@ -214,3 +305,107 @@ def _interrupted(turn: TableRow, counted: int, *, others: int, limit: int, now: 
 
 def _step(turn: TableRow, at: int, outcome: str, reason: str) -> Step:
     return Step(at=from_micros(at), stage=Stage.TURN, outcome=outcome, reason=reason, subject=f"turn {turn['number']}")
+
+
+def session(tx: Tx, conversation: ConversationKey) -> Session:
+    """The session of a conversation; empty for a new one."""
+    place = find_place(tx, conversation)
+    row = None if place is None else _row(tx, place.conversation)
+    return _NEW if row is None else _session(row)
+
+
+def end_session_turn(tx: Tx, conversation: int, end: TurnEnd) -> None:
+    """Count the turn, and store the memory, what was shown and lost, and the read position."""
+    row = _row(tx, conversation)
+    before = (_NEW if row is None else _session(row)).found_by(end.agent)
+    if end.forgot:
+        before = before.forgotten()
+    manifest = _with(before.manifest, end.shown)
+    told = end.told or before.told
+    tx.execute(
+        "INSERT INTO sessions (conversation, memory, turns, manifest, lost, compacted, told_seq, told_change, "
+        "context_turn, agent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (conversation) DO UPDATE SET memory = excluded.memory, turns = excluded.turns, "
+        "manifest = excluded.manifest, lost = excluded.lost, compacted = excluded.compacted, "
+        "told_seq = excluded.told_seq, told_change = excluded.told_change, context_turn = excluded.context_turn, "
+        "agent = excluded.agent",
+        (
+            conversation,
+            before.memory if end.memory is None else end.memory,
+            before.turns + 1,
+            orjson.dumps([asdict(entry) for entry in manifest]),
+            orjson.dumps(_lost(before, end, manifest)),
+            int(end.compacted or (before.compacted and end.recovered is None)),
+            None if told is None else told.seq,
+            None if told is None else told.change,
+            before.context_turn if end.context_turn is None else end.context_turn,
+            end.agent or before.agent,
+        ),
+    )
+
+
+def _with(manifest: tuple[ManifestEntry, ...], shown: tuple[ManifestEntry, ...]) -> tuple[ManifestEntry, ...]:
+    """The manifest with the newly shown items, each once, in the order they were last shown."""
+    entries = {(entry.artifact_id, entry.content_hash): entry for entry in manifest}
+    for entry in shown:
+        entries.pop((entry.artifact_id, entry.content_hash), None)
+        entries[entry.artifact_id, entry.content_hash] = entry
+    return tuple(entries.values())[-MANIFEST_MOST:]
+
+
+def _lost(before: Session, end: TurnEnd, manifest: tuple[ManifestEntry, ...]) -> list[str]:
+    """What is in the manifest and no longer in the agent's context."""
+    found = {*(end.recovered or ()), *(entry.artifact_id for entry in end.shown)}
+    lost = {*before.lost} - found | {*end.lost}
+    return list(dict.fromkeys(entry.artifact_id for entry in manifest if entry.artifact_id in lost))
+
+
+def _row(tx: Tx, conversation: int) -> TableRow | None:
+    row: TableRow | None = tx.execute("SELECT * FROM sessions WHERE conversation = ?", (conversation,)).fetchone()
+    return row
+
+
+def _session(row: TableRow) -> Session:
+    told = None if row["told_seq"] is None else ReadPosition(seq=row["told_seq"], change=row["told_change"])
+    manifest = _manifest(row)
+    return Session(
+        memory=row["memory"],
+        turns=row["turns"],
+        manifest=manifest,
+        lost=_lost_refs(row, manifest),
+        compacted=bool(row["compacted"]),
+        told=told,
+        context_turn=row["context_turn"],
+        agent=row["agent"],
+    )
+
+
+def _manifest(row: TableRow) -> tuple[ManifestEntry, ...]:
+    """The manifest; empty if it cannot be read, because the worst effect is a picture shown twice."""
+    try:
+        return tuple(_entry(entry) for entry in orjson.loads(row["manifest"]))
+    except (ValueError, TypeError, KeyError):
+        log.warning("the manifest of conversation %d cannot be read; it starts empty", row["conversation"])
+        return ()
+
+
+def _lost_refs(row: TableRow, manifest: tuple[ManifestEntry, ...]) -> tuple[str, ...]:
+    """Refs lost from context; all if unreadable: a picture shown twice costs less than one never seen again."""
+    try:
+        lost = orjson.loads(row["lost"] or b"[]")
+    except ValueError:
+        lost = None
+    if not isinstance(lost, list) or not all(isinstance(ref, str) for ref in lost):
+        log.warning("what the agent of conversation %d lost cannot be read; all counts as lost", row["conversation"])
+        return tuple(dict.fromkeys(entry.artifact_id for entry in manifest))
+    return tuple(lost)
+
+
+def _entry(stored: dict[str, object]) -> ManifestEntry:
+    entry = ManifestEntry(**stored)  # type: ignore[arg-type]  # checked field by field below
+    texts = (entry.artifact_id, entry.display_name, entry.media_type, entry.content_hash, entry.source_message_id)
+    thread, turn = entry.source_thread_id, entry.included_at_turn
+    fits = all(isinstance(text, str) for text in texts) and (thread is None or isinstance(thread, str))
+    if not fits or not isinstance(turn, int):
+        raise TypeError("an entry of the manifest has a value of another type")
+    return entry

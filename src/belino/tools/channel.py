@@ -11,12 +11,14 @@ from belino.context.line_format import (
     header,
     labels,
     line,
+    placeholder,
     short_time,
     shown_id,
     spoken_marks,
 )
+from belino.context.readings import carried_words, words_of
 from belino.context.search import named_messages
-from belino.context.snapshot import carried_words, context_message, words_of
+from belino.context.snapshot import context_message
 from belino.domain.context import ThreadContext, Truncation
 from belino.domain.errors import ToolError
 from belino.domain.graphemes import cut
@@ -26,7 +28,6 @@ from belino.domain.outcome import MediaOutcome
 from belino.domain.safe_text import clean_name, disarm
 from belino.domain.stored import RefRecord, StoredMessage
 from belino.domain.turn import ToolSpec
-from belino.media.placeholder import placeholder
 from belino.tools.arguments import Arguments
 from belino.tools.media import FORMATS, item_json, read_cursor, wish_of
 from belino.tools.renditions import Ask, fetch_record

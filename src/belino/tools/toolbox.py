@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import count
 
 from belino.domain.errors import BelinoError, ToolError
@@ -45,19 +45,27 @@ def make_toolbox(
 
     `speaker` is the one that the outlet has: text is offered to be spoken where there is one.
     """
-    tools: dict[str, tuple[ToolSpec, Tool]] = {spec.name: (spec, partial(tool, context)) for spec, tool in _TOOLS}
-    tools[FETCH_MEDIA.name] = (fetch_spec(offered_forms(context), context.accepts), tools[FETCH_MEDIA.name][1])
+    tools: dict[str, Tool] = {spec.name: partial(tool, context) for spec, tool in _TOOLS}
     if make_outlet is not None:
-        spec = send_media_spec(speaker)
-        tools[spec.name] = (spec, lambda given: send_media(context, make_outlet(), given))
-    return ScopedToolbox(tools=tools, clock=context.clock, notes=context.notes)
+        tools[SEND_MEDIA.name] = lambda given: send_media(context, make_outlet(), given)
+
+    @cache
+    def specs() -> tuple[ToolSpec, ...]:
+        own = [
+            fetch_spec(offered_forms(context), context.accepts) if spec is FETCH_MEDIA else spec for spec, _ in _TOOLS
+        ]
+        return (*own, send_media_spec(speaker)) if make_outlet is not None else tuple(own)
+
+    return ScopedToolbox(tools=tools, make_specs=specs, clock=context.clock, notes=context.notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopedToolbox:
     """Tools by name; every call is recorded with its outcome."""
 
-    tools: Mapping[str, tuple[ToolSpec, Tool]]
+    tools: Mapping[str, Tool]
+    make_specs: Callable[[], tuple[ToolSpec, ...]]
+    """Called when a model asks: which forms providers offer is not known without asking for their prices."""
     clock: Clock
     notes: Notes | None
     calls: Iterator[int] = field(default_factory=lambda: count(1))
@@ -65,7 +73,7 @@ class ScopedToolbox:
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tool specifications for a model."""
-        return tuple(spec for spec, _ in self.tools.values())
+        return self.make_specs()
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> tuple[Block, ...]:
         """Run a tool. Raises ToolError with a sentence the agent can act on."""
@@ -79,7 +87,7 @@ class ScopedToolbox:
             )
         failpoint("tool.call.before")
         try:
-            blocks = await self.tools[name][1](arguments)
+            blocks = await self.tools[name](arguments)
         except ToolError as error:
             await self._note(name, "refused", str(error))
             raise

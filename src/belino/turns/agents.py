@@ -23,7 +23,7 @@ class Agents:
 
     def at(self, conversation: ConversationKey) -> Agent:
         """The agent that answers in a conversation."""
-        return self._make(self._config.at(conversation))
+        return self._make(agent_at(self._config, conversation))
 
     @property
     def default(self) -> Agent:
@@ -32,11 +32,11 @@ class Agents:
 
     def author(self, conversation: ConversationKey) -> Author:
         """The author name of its answers."""
-        return Author(id="agent", name=self._config.at(conversation).name, is_bot=True, is_agent=True)
+        return Author(id="agent", name=agent_at(self._config, conversation).name, is_bot=True, is_agent=True)
 
     def kind(self, conversation: ConversationKey) -> str:
         """The kind of agent; one kind cannot read the memory of another."""
-        return self._kind(self._config.at(conversation))
+        return self._kind(agent_at(self._config, conversation))
 
     def usual(self) -> tuple[str, str]:
         """The name and kind of the default agent."""
@@ -68,3 +68,10 @@ class Agents:
         made: Agent = registry.find("agents", config.kind).make(config.options)
         self._made.append((config, made))
         return made
+
+
+def agent_at(config: AgentConfig, conversation: ConversationKey) -> AgentConfig:
+    """The agent for a conversation: the one configured for the narrowest place that contains it."""
+    parts = str(conversation).split(":")
+    around = (":".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next((config.places[place] for place in around if place in config.places), config)

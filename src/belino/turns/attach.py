@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from belino.context.line_format import fenced
+from belino.context.line_format import fenced, placeholder
 from belino.context.manifest import suppressed, thread_media
 from belino.domain.errors import ToolError
 from belino.domain.media import (
@@ -21,7 +21,6 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.stored import ManifestEntry, RefRecord, Session
 from belino.domain.turn import Toolbox
-from belino.media.placeholder import placeholder
 from belino.media.price import is_picture, is_sound, said_type
 from belino.media.renditions import LEAST_TOKENS
 from belino.storage.library_verbs import LibraryVerbs

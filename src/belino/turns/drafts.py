@@ -119,7 +119,7 @@ class DraftWriter:
 
     async def resume(self) -> None:
         """Continue the draft of an interrupted turn, if it had one."""
-        draft = await self._outbox.parcel(self._key)
+        draft = await self._outbox.parcel(self._key) if self._claimed.has_parcels else None
         if draft is not None:
             self._started = True
             if draft.state in _ENDED:

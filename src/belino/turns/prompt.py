@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from belino.context.budget import ContextConfig
-from belino.context.changes import meanwhile_blocks
-from belino.context.prompt import carried_media, context_blocks, message_blocks
-from belino.context.snapshot import StructuredContext, assemble, own_words, words_of
+from belino.context.prompt import carried_media, context_blocks, meanwhile_blocks, message_blocks
+from belino.context.readings import own_words, words_of
+from belino.context.snapshot import StructuredContext, assemble
 from belino.domain.errors import BelinoError
 from belino.domain.media import TEXT_AND_PICTURES, Block, MediaRef, TextBlock
 from belino.domain.message import ChatType, ConversationKey, Quote

@@ -1,6 +1,6 @@
 """Policy of media understanding: which attachments are read, by which entries, within which limits; pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,6 +68,10 @@ class Candidate:
     """One for each key."""
 
 
+FindCandidates = Callable[[MediaCapability], Sequence[Candidate]]
+"""Called for a kind of media that is to be read: finding what can read it may import and try providers."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """Where and for whom media is read."""
@@ -129,17 +133,14 @@ class CapabilityPlan:
 def decide(
     items: Sequence[MediaItem],
     tools: MediaTools,
-    candidates: Mapping[MediaCapability, Sequence[Candidate]],
+    candidates: FindCandidates,
     situation: Situation,
 ) -> tuple[CapabilityPlan, ...]:
     """What is to be done with every attachment of a message: each is in exactly one plan."""
     by_kind: dict[MediaCapability, list[MediaItem]] = {capability: [] for capability in MediaCapability}
     for item in items:
         by_kind[capability_of(item.mime, item.name, item.kind)].append(item)
-    return tuple(
-        _plan(capability, found, tools, candidates.get(capability, ()), situation)
-        for capability, found in by_kind.items()
-    )
+    return tuple(_plan(capability, found, tools, candidates, situation) for capability, found in by_kind.items())
 
 
 def capability_of(mime: str, name: str | None, kind: MediaKind) -> MediaCapability:
@@ -257,7 +258,7 @@ def _plan(
     capability: MediaCapability,
     items: Sequence[MediaItem],
     tools: MediaTools,
-    candidates: Sequence[Candidate],
+    candidates: FindCandidates,
     situation: Situation,
 ) -> CapabilityPlan:
     refused = _refusal(capability, items, tools, situation)
@@ -267,8 +268,9 @@ def _plan(
         return CapabilityPlan(capability=capability, outcome=outcome, reason=reason, items=plans)
     rules = tools.of(capability).attachments or tools.attachments
     chosen = {item.index for item in _selected(items, rules)}
+    found = candidates(capability)
     plans = tuple(
-        _item_plan(capability, item, tools, candidates, situation)
+        _item_plan(capability, item, tools, found, situation)
         if item.index in chosen
         else ItemPlan(item=item, reason=_left_out(rules))
         for item in items

@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,8 +127,7 @@ class Understanding:
             recent_texts=message.recent_texts,
         )
         items = [_item(index, record) for index, record in enumerate(message.media)]
-        kinds = {capability_of(item.mime, item.name, item.kind) for item in items}
-        candidates = {kind: self._entries.candidates(kind, message.conversation) for kind in kinds}
+        candidates = partial(self._entries.candidates, conversation=message.conversation)
         plans = decide(items, self._tools, candidates, situation)
         until = self._room.clock.monotonic() + PAGES_SHARE * self._tools.turn_seconds
         runs = [

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from belino.context.line_format import placeholder
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.outcome import MediaOutcome
-from belino.media.placeholder import placeholder
 from domain.test_safe_text import ALPHABET, OURS, REF
 
 
