@@ -104,3 +104,26 @@ async def test_notices_are_listed_until_they_are_closed_and_pages_are_told(site:
         assert (await site.ask("DELETE", "/api/notices?kind=account%20a:b"))[0] == 204
         await page.event("owner")
     assert (await site.ask("DELETE", "/api/notices?kind=account%20a:b"))[0] == 404
+
+
+async def test_the_configuration_is_reloaded_by_people_and_a_rejected_one_is_refused_with_its_reason(
+    site: Site,
+) -> None:
+    file = site.gateway.home.config_file
+    file.write_text('[agent]\nname = "Bea"\n')
+    status, done, _ = await site.ask("POST", "/api/config/reload", headers=await site.browser(), json={})
+    assert status == 200 and "agent.name" in done["applied"]
+    assert (await site.ask("GET", "/api/me"))[1]["agent"]["name"] == "Bea"
+    file.write_text("[agent\n")
+    status, refused, _ = await site.ask("POST", "/api/config/reload", json={})
+    assert (status, refused["error"]["code"]) == (422, "rejected")
+    assert "it is not valid TOML" in refused["error"]["message"]
+    _, state, _ = await site.ask("GET", "/api/config")
+    assert "not valid TOML" in state["rejected"] and state["is_last_good"] is False
+    assert (await site.ask("GET", "/api/status"))[1]["config"] == state
+    file.unlink()
+    for body, expected in (({"reconnect": ["web:nobody"]}, 422), ({"reconnect": ["web"]}, 400)):
+        assert (await site.ask("POST", "/api/config/reload", json=body))[0] == expected
+    for headers, refusal in ((await site.token(), 404), (await monitor(site), 404), ({}, 401)):
+        assert (await site.ask("POST", "/api/config/reload", headers=headers, json={}))[0] == refusal
+        assert (await site.ask("GET", "/api/config", headers=headers))[0] == refusal

@@ -14,7 +14,7 @@ COMMANDS = {
     "status": "Show whether a gateway runs, and what it holds.",
     "doctor": "Check the machine, its state, the configuration and every platform.",
     "audit": "Check that every message, file and answer is accounted for.",
-    "config": "Show, check or write the configuration.",
+    "config": "Show, check, write or reload the configuration.",
     "login": "Print a fresh login link for the web chat.",
     "pair": "Approve a person or a group that asks for access, or list requests.",
     "channels": "List the channels belino knows.",

@@ -13,6 +13,7 @@ from typing import Any, get_args, get_type_hints
 from belino import registry
 from belino.cli import FAILED, OK
 from belino.cli.client import is_locked
+from belino.cli.config import apply_to_running
 from belino.cli.show import clean, show_json, show_marks
 from belino.config import Config, from_table
 from belino.config.edit import edited, write_config
@@ -342,16 +343,18 @@ async def _findings(wanted: WantedSettings, config: Config) -> tuple[Finding, ..
 
 
 def _tell(args: Namespace, home: Home, wanted: WantedSettings, findings: Sequence[Finding], *, ok: bool) -> None:
-    table, running = ".".join(wanted.path), is_locked(home)
+    table = ".".join(wanted.path)
+    done, applied = apply_to_running(home) if ok else (None, "")
     if args.json:
         found = [{"name": f.name, "ok": f.ok, "says": f.says, "cure": f.cure} for f in findings]
-        answer = {"ok": ok, "file": str(home.config_file), "table": table, "restart": running, "findings": found}
-        show_json(answer)
+        restart = is_locked(home) and (done is None or bool(done["restart"]))
+        told = {"file": str(home.config_file), "table": table, "restart": restart, "reloaded": done}
+        show_json({"ok": ok, **told, "findings": found})
         return
     show_marks([(f.ok, f.name, f"{f.says}. {f.cure}" if f.cure else f.says) for f in findings])
     if not ok:
         print("Nothing was changed.")
         return
     print(clean(f"Wrote [{table}] to {home.config_file}."))
-    print("Restart the running gateway." if running else "Start the gateway: belino serve")
+    print(clean(applied))
     print(wanted.then)

@@ -69,6 +69,12 @@ def _show_running(answer: dict[str, Any]) -> None:
     print(clean(f"agent    {agent['name']} ({agent['kind']})"))
     for adapter in answer["adapters"]:
         print(_account_line(adapter))
+    config = answer["config"]
+    if config["rejected"]:
+        instead = "the copy that worked last" if config["is_last_good"] else "the running configuration"
+        print(f"{paint('config', 'red')}   {clean(f'rejected, {instead} is in use: ' + config['rejected'])}")
+    elif config["restart"]:
+        print(clean(f"config   needs a restart for: {', '.join(config['restart'])}"))
     for notice in answer["notices"]:
         print(f"{paint('notice', 'yellow')}   {clean(notice['text'].partition(chr(10))[0])}")
     if recording := answer.get("recording"):

@@ -136,6 +136,10 @@ class Sender:
         self.lines = ConnectedAccounts(adapters, self.wake, clock)
         """Which accounts may send: before that, nothing is claimed and no attempt is used up."""
 
+    def reconfigure(self, config: DeliveryConfig) -> None:
+        """Use other settings from now on."""
+        self._config = config
+
     async def run(self) -> None:
         """Send until stopped, starting with parcels of an earlier run that are not too old."""
         minutes = self._config.hold_minutes

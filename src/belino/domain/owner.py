@@ -49,6 +49,6 @@ class OwnerNotice:
     """Something that needs the owner."""
 
     kind: str
-    """What it is about, such as `account telegram:default`: one notice of a kind is told within an hour."""
+    """What it is about, such as `account PLATFORM:ACCOUNT`: one notice of a kind is told within an hour."""
     text: str
     at: datetime

@@ -5,7 +5,7 @@ A person who writes directly without access may get a pairing code, which an ope
 
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from belino.config import AccessConfig, ChannelAccess
@@ -28,8 +28,19 @@ from belino.domain.outcome import Standing
 from belino.domain.owner import PLATFORM_EVENT, GroupAccess, GroupState
 from belino.domain.reply import Parcel
 from belino.domain.safe_text import clean_name
-from belino.domain.stored import Requester, StoredMessage, Verdict
+from belino.domain.stored import ClaimedParcel, Requester, StoredMessage, Verdict
 from belino.storage.access import AccessVerbs
+from belino.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountAccess:
+    """The access rules of one account."""
+
+    access: AccessConfig
+    trusts_senders: bool = False
+    """The adapter accepts only senders who are logged in."""
+
 
 EVERYBODY = "*"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -81,6 +92,21 @@ def still_may(
         conversation=conversation, id="", author=author, sent=EPOCH, text="", chat_type=asker.chat_type, addressed=True
     )
     return decide(asked, access, trusts_senders=trusts_senders, paired=paired)
+
+
+async def why_not_still(claimed: ClaimedParcel, store: Store, account: AccountAccess | None) -> str:
+    """Why an answer may no longer be sent: a file is damaged, or the requester's access was withdrawn."""
+    where, asker = claimed.parcel.conversation, claimed.asker
+    for file in claimed.parcel.files:
+        if await store.blob(file.sha256) is None:
+            return f"the bytes of {file.name} are damaged or missing on this disk"
+    if asker is None or account is None:
+        return ""
+    paired = await store.is_paired(where.platform, where.account, asker.author.id)
+    verdict = still_may(asker, where, account.access, trusts_senders=account.trusts_senders, paired=paired)
+    if verdict.standing is Standing.MAY_COMMAND:
+        return ""
+    return f"the sender who asked for it may no longer command the agent ({verdict.reason})"
 
 
 def to_hear(arrival: Arrival, access: AccessConfig, verdict: Verdict) -> bool:

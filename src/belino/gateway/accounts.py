@@ -72,14 +72,19 @@ class Accounts:
         self._health.add(made.account)
         self._start(made.account)
 
+    async def put(self, made: MadeAccount) -> None:
+        """Take an account in, or replace its adapter: the old one ends first, and its calls under way end normally."""
+        await self._stop(made.account)
+        self._retire(made.account)
+        self.add(made)
+
     async def remove(self, account: Account) -> None:
         """Stop listening to an account. Its calls that are under way end normally."""
         await self._stop(account)
+        self._retire(account)
         self.adapters.pop(account, None)
         self._nudges.pop(account, None)
         self._health.remove(account)
-        if (context := self._contexts.pop(account, None)) is not None and self._group is not None:
-            self._group.create_task(context.client.retire())
 
     def start(self, group: asyncio.TaskGroup, listen: Listen) -> None:
         """Listen to every account, by tasks of this group."""
@@ -89,7 +94,7 @@ class Accounts:
 
     def stop(self) -> None:
         """Stop listening to all of them."""
-        self._listen = None
+        self._listen = self._group = None
         for task in self._tasks.values():
             task.cancel()
 
@@ -106,6 +111,11 @@ class Accounts:
         """Close every HTTP client, also those of accounts that were replaced."""
         for context in self._made:
             await context.http.close()
+
+    def _retire(self, account: Account) -> None:
+        """Close the HTTP client of an account that is replaced or removed, once its requests have ended."""
+        if (context := self._contexts.pop(account, None)) is not None and self._group is not None:
+            self._group.create_task(context.client.retire())
 
     def _start(self, account: Account) -> None:
         if self._group is not None and self._listen is not None:

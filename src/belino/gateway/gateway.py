@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -20,7 +20,7 @@ from belino.aio.deadline import deadline
 from belino.aio.retry import Retry
 from belino.cassette.journal import Journal
 from belino.cassette.pseudonyms import Secrets
-from belino.config import AdapterConfig, Config
+from belino.config import AdapterConfig, Config, load
 from belino.context import line_format
 from belino.context.history import History
 from belino.delivery.connections import Account
@@ -33,21 +33,22 @@ from belino.domain.errors import Busy, MediaError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
-from belino.domain.outcome import CacheSize, Counters, Finding, Standing, TurnState
+from belino.domain.outcome import CacheSize, Counters, Finding, TurnState
 from belino.domain.ports import Adapter, Agent, Clock, Taken
 from belino.domain.stored import ClaimedParcel, ParcelRecord, StoredMessage, Tidied
 from belino.domain.turn import Toolbox
-from belino.gateway.access import still_may, with_groups
-from belino.gateway.accounts import Accounts, MakeAdapter, from_registry
+from belino.gateway.access import AccountAccess, why_not_still, with_groups
+from belino.gateway.accounts import Accounts, MadeAccount, MakeAdapter, from_registry
 from belino.gateway.cassettes import WrittenCassette, begin, finish, secrets_of
 from belino.gateway.events import EventBus
 from belino.gateway.explain import retry_failed
 from belino.gateway.health import AdapterHealth, HealthBoard
-from belino.gateway.intake import AccountAccess, Intake, IntakeCallbacks
+from belino.gateway.intake import Intake, IntakeCallbacks
 from belino.gateway.maintenance import Backups, Maintenance, index_ahead, try_all_decoders
 from belino.gateway.media_views import MediaViews
 from belino.gateway.owners import Groups, Owners
 from belino.gateway.recorder import Recorder, Recording
+from belino.gateway.reload import ConfigSource, MediaReaders, Reloaded, Reloader
 from belino.gateway.sessions import Sessions
 from belino.gateway.supervise import keep_running
 from belino.gateway.voice import make_speaker
@@ -60,7 +61,7 @@ from belino.net.tap import Closable, TappedClient, has_behalf, on_behalf
 from belino.storage.home import Home
 from belino.storage.static_vectors import SearchConfig
 from belino.storage.store import Store, open_store
-from belino.turns.agents import Agents
+from belino.turns.agents import AgentGeneration, Agents
 from belino.turns.reply import Downloads, Flushed, Replies
 from belino.turns.runner import Environment, TurnMedia, TurnObservers, TurnRunner
 
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from belino.media.image.images import Images
     from belino.media.render import Renderer
     from belino.understanding.read import Hold, Understanding
+    from belino.understanding.speaker import Speaker
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +101,11 @@ class Gateway(MediaViews):
     history: History
     owners: Owners
     groups: Groups
+    speaker: "Speaker | None"
+    _intake: Intake
+    _readers: MediaReaders
+    _replies: Replies
+    _turns: TurnRunner
 
     def __init__(
         self,
@@ -110,10 +117,14 @@ class Gateway(MediaViews):
         agent: Agent | None = None,
         make_adapter: MakeAdapter = from_registry,
         outside: Closable | None = None,
+        source: ConfigSource | None = None,
         understanding: "Callable[[Gateway, Hold], Understanding] | None" = None,
         rng: Random | None = None,
     ) -> None:
-        """`store` opens the store that the gateway works on, and closes at its end."""
+        """`store` opens the store that the gateway works on, and closes at its end.
+
+        `source` reads the configuration again for a reload; by default from the file of the state folder.
+        """
         self.config = config
         self.home = home
         self.clock: Clock = clock or SystemClock()
@@ -133,6 +144,8 @@ class Gateway(MediaViews):
         """Makes what reads media as text; of the configuration, unless another is passed."""
         self._rng = rng or Random()  # noqa: S311 - jitter, not a secret
         self._insist = Retry(self.clock, self._rng)
+        file = str(home.config_file)
+        self.reloader = Reloader(self, source or ConfigSource(load=lambda: load(home), file=file))
         self._open = AsyncExitStack()
         self._stopping = asyncio.Event()
 
@@ -143,7 +156,7 @@ class Gateway(MediaViews):
             self.store = await self._open_store(self.home, clock=self.clock, zone=zone, search=search)
             opening.push_async_callback(self.store.close)
             self.owners = self._make_owners()
-            self.groups = Groups(self.store, self.owners, changed=self._refresh_access)
+            self.groups = Groups(self.store, self.owners, changed=self.refresh_access)
             await self.groups.load()
             self._construct(opening)
             self.recorder.resume()
@@ -189,21 +202,15 @@ class Gateway(MediaViews):
 
         return make_renderer(self.sandbox, self.store.scratch, self.store, images=self.images)
 
-    @cached_property
+    @property
     def understanding(self) -> "Understanding":
-        """Reads media as text; made with the first media, as providers cost start-up time."""
-        from belino.gateway.understanding import understanding_of
+        """Reads media as text."""
+        return self._readers.understanding
 
-        made = (self._make_understanding or understanding_of)(self, self._held)
-        self._open.push_async_callback(made.close)
-        return made
-
-    @cached_property
+    @property
     def read_ahead(self) -> "BackgroundReadings":
         """Reads media between turns, where `tools.media.read_ahead` says so."""
-        from belino.gateway.readings import BackgroundReadings
-
-        return BackgroundReadings(self, self._held, self._access, self._sessions)
+        return self._readers.read_ahead
 
     @cached_property
     def sounds(self) -> "Sounds":
@@ -219,16 +226,16 @@ class Gateway(MediaViews):
             answering = group.create_task(self._sessions.run())
             filing = group.create_task(self._replies.run())
             self.accounts.start(group, self._listen)
-            others = [group.create_task(self._upkeep.run()), group.create_task(self.owners.watch())]
+            others = [group.create_task(work()) for work in (self._upkeep.run, self.owners.watch, self.reloader.run)]
             others.append(group.create_task(self._upkeep.follow_deletions()))
             others.append(group.create_task(index_ahead(self.store, self.clock)))
             others.append(group.create_task(try_all_decoders(self.clock)))
             others.append(group.create_task(self._backups.run()))
-            if self.config.tools.media.read_ahead != "off":
-                others.append(group.create_task(self.read_ahead.run()))
+            self._readers.start(group)
             await self._stopping.wait()
             failpoint("stop.begin")
             self.accounts.stop()
+            self._readers.stop()
             for task in others:
                 task.cancel()
             self._sessions.stop()
@@ -238,6 +245,35 @@ class Gateway(MediaViews):
             await self._ended(sending, SENDING_GRACE_SECONDS + CLOSING_SECONDS)
             self._replies.stop(SENDING_GRACE_SECONDS)
             await self._ended(filing, SENDING_GRACE_SECONDS + CLOSING_SECONDS)
+
+    async def reload(self, config: Config | None = None, *, reconnect: Collection[Account] = ()) -> Reloaded:
+        """Apply the configuration file, or a configuration, without dropping turns; ConfigError if it is rejected."""
+        return await self.reloader.reload(config, reconnect=reconnect)
+
+    async def adopt(self, new: Config, old: Config, agents: AgentGeneration | None) -> None:
+        """Give every part its new settings; running turns keep the agent they began with."""
+        self.recorder.learn_secrets(Secrets(secrets_of(new)))
+        self.owners.config = new.access
+        if agents is not None:
+            await self.agents.adopt(agents)
+        self._sender.reconfigure(new.delivery)
+        self.history.reconfigure(new.pace)
+        self._turns.reconfigure(new)
+        self._intake.hears_first = new.tools.media.audio_preflight
+        if (new.tools, new.profiles, new.agent) != (old.tools, old.profiles, old.agent):
+            self._readers.renew(self._turns.drained)
+            self.speaker = self._replies.speak_with(self._make_speaker(self._open))
+
+    async def drop_account(self, account: Account) -> None:
+        """Stop and forget an account that is no longer configured."""
+        self._access.pop(account, None)
+        await self.accounts.remove(account)
+        self._sender.lines.forget(account)
+
+    async def put_account(self, made: MadeAccount) -> None:
+        """Take an account in, or replace its adapter; nothing is sent before it is connected."""
+        self._sender.lines.down(made.account)
+        await self.accounts.put(made)
 
     async def _ended(self, task: asyncio.Task[None], seconds: float) -> None:
         """Wait for a task that was asked to stop; cancel it if it still waits for the store."""
@@ -347,9 +383,7 @@ class Gateway(MediaViews):
             self.store, self.store, self._open_media, self.config.media, self.clock, self.counters.memory
         )
         self.history = self._make_history()
-        self.speaker = make_speaker(
-            self.config, self.home, self.store, sandbox=self.sandbox, clock=self.clock, opening=opening
-        )
+        self.speaker = self._make_speaker(opening)
         self._replies = self._make_replies(opening)
         self._upkeep = Maintenance(
             self.store, self._fetcher, self._replies, config=self.config, home=self.home, clock=self.clock
@@ -365,6 +399,10 @@ class Gateway(MediaViews):
             rng=self._rng,
             insist=self._insist,
         )
+        self._readers = MediaReaders(
+            self._new_understanding, self._new_read_ahead, ahead=lambda: self.config.tools.media.read_ahead != "off"
+        )
+        opening.push_async_callback(self._readers.close)
         self._intake = Intake(
             self.store,
             self._access,
@@ -382,6 +420,19 @@ class Gateway(MediaViews):
             groups=self.groups,
             hears_first=self.config.tools.media.audio_preflight,
         )
+
+    def _new_understanding(self) -> "Understanding":
+        from belino.gateway.understanding import understanding_of
+
+        return (self._make_understanding or understanding_of)(self, self._held)
+
+    def _new_read_ahead(self) -> "BackgroundReadings":
+        from belino.gateway.readings import BackgroundReadings
+
+        return BackgroundReadings(self, self._held, self._access, self._sessions)
+
+    def _make_speaker(self, opening: AsyncExitStack) -> "Speaker | None":
+        return make_speaker(self.config, self.home, self.store, sandbox=self.sandbox, clock=self.clock, opening=opening)
 
     def _make_turns(self) -> TurnRunner:
         return TurnRunner(
@@ -449,19 +500,8 @@ class Gateway(MediaViews):
         )
 
     async def _may_still(self, claimed: ClaimedParcel) -> str:
-        """Why an answer may no longer be sent: a file is damaged, or the requester's access was withdrawn."""
-        where, asker = claimed.parcel.conversation, claimed.asker
-        for file in claimed.parcel.files:
-            if await self.store.blob(file.sha256) is None:
-                return f"the bytes of {file.name} are damaged or missing on this disk"
-        account = self._access.get((where.platform, where.account))
-        if asker is None or account is None:
-            return ""
-        paired = await self.store.is_paired(where.platform, where.account, asker.author.id)
-        verdict = still_may(asker, where, account.access, trusts_senders=account.trusts_senders, paired=paired)
-        if verdict.standing is Standing.MAY_COMMAND:
-            return ""
-        return f"the sender who asked for it may no longer command the agent ({verdict.reason})"
+        where = claimed.parcel.conversation
+        return await why_not_still(claimed, self.store, self._access.get((where.platform, where.account)))
 
     def _account_access(self, config: AdapterConfig) -> AccountAccess:
         account = (config.platform, config.account)
@@ -469,7 +509,7 @@ class Gateway(MediaViews):
         access = with_groups(config.access, self.config.access.of(*account), self.groups.of(account))
         return AccountAccess(access=access, trusts_senders=trusts_senders)
 
-    def _refresh_access(self, account: Account) -> None:
+    def refresh_access(self, account: Account) -> None:
         """Apply what changed about an account's rules: its configuration, or the groups that the owners allowed."""
         for config in self.config.adapters:
             if (config.platform, config.account) == account:

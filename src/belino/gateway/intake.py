@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
 
-from belino.config import AccessConfig, SessionsConfig
+from belino.config import SessionsConfig
 from belino.domain.errors import ScopeError, StoreError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import MediaRef
@@ -14,21 +14,12 @@ from belino.domain.message import Arrival, ChatType, ConversationKey, Deletion, 
 from belino.domain.outcome import Counters, MessageOutcome, Standing, TurnState
 from belino.domain.ports import Accept, Clock, Incoming, Taken
 from belino.domain.stored import ScreenedArrival, StoredMessage, Verdict
-from belino.gateway.access import decide, is_leaving, may_ask, may_pair, offer_pairing, to_hear
+from belino.gateway.access import AccountAccess, decide, is_leaving, may_ask, may_pair, offer_pairing, to_hear
 from belino.gateway.events import EventBus
 from belino.gateway.sessions import Sessions
 from belino.storage.store import Store
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountAccess:
-    """The access rules of one account."""
-
-    access: AccessConfig
-    trusts_senders: bool = False
-    """The adapter accepts only senders who are logged in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -132,6 +132,7 @@ async def status(call: RouteCall) -> Response:
             "agent": agent_json(call.site),
             "adapters": accounts_json(gateway.health()),
             "notices": [notice_json(notice) for notice in await gateway.owners.notices()],
+            "config": asdict(gateway.reloader.state),
             "troubles": dict(gateway.troubles()),
             "soundness": [finding_json(finding) for finding in gateway.soundness()],
             "recording": recording_json(gateway.recorder.state()),

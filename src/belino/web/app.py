@@ -214,6 +214,8 @@ def _person_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/groups", owner.list_groups, requires=person, site=site),
         GuardedRoute("/api/groups", owner.decide_group, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/groups", owner.forget_group, requires=person, site=site, methods=["DELETE"]),
+        GuardedRoute("/api/config", owner.show_config, requires=person, site=site),
+        GuardedRoute("/api/config/reload", owner.reload_config, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/recording", api.show_recording, requires=person, site=site),
         GuardedRoute("/api/recording", api.start_recording, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/recording", api.stop_recording, requires=person, site=site, methods=["DELETE"]),

@@ -1,13 +1,17 @@
-"""Owner's routes: the health of accounts, notices, and groups that ask for access."""
+"""Owner's routes: the health of accounts, notices, groups that ask for access, and the configuration."""
+
+from dataclasses import asdict
 
 from starlette.responses import Response
 
+from belino.domain.errors import ConfigError
 from belino.web.auth import Requires
 from belino.web.request_context import RouteCall
-from belino.web.responses import answer, not_found
+from belino.web.responses import Code, Refusal, answer, bad_request, not_found
 from belino.web.wire import accounts_json, group_json, notice_json
 
 KIND_CHARS = 1_200
+MOST_ACCOUNTS = 100
 
 
 async def healthz(call: RouteCall) -> Response:
@@ -55,3 +59,26 @@ async def forget_group(call: RouteCall) -> Response:
     if not await call.site.gateway.groups.forget(call.query("group").conversation("group")):
         raise not_found()
     return Response(status_code=204)
+
+
+async def show_config(call: RouteCall) -> Response:
+    """How the running configuration relates to its file; never a value of it."""
+    return answer(asdict(call.site.gateway.reloader.state))
+
+
+async def reload_config(call: RouteCall) -> Response:
+    """Apply the configuration file; 422 with the reason, and nothing changes, if it is rejected."""
+    fields = await call.fields("reconnect")
+    accounts = [_account(each) for each in fields.items("reconnect", most=MOST_ACCOUNTS)]
+    try:
+        done = await call.site.gateway.reload(reconnect=accounts)
+    except ConfigError as error:
+        raise Refusal(422, Code.REJECTED, str(error)) from None
+    return answer(asdict(done))
+
+
+def _account(value: object) -> tuple[str, str]:
+    platform, colon, account = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if not colon or not platform or not account:
+        raise bad_request("An account must be written platform:account.")
+    return platform, account

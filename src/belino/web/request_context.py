@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,6 +24,7 @@ from belino.gateway.events import EventBus
 from belino.gateway.health import AdapterHealth
 from belino.gateway.owners import Groups, Owners
 from belino.gateway.recorder import Recorder, Recording
+from belino.gateway.reload import Reloaded, Reloader
 from belino.media.preview import FilePreview, Glance
 from belino.media.renditions import Rendered, RenderOptions
 from belino.media.sandbox.sandbox import Sandbox
@@ -93,6 +94,11 @@ class WebGateway(Protocol):
     def owners(self) -> Owners: ...
     @property
     def groups(self) -> Groups: ...
+    @property
+    def reloader(self) -> Reloader: ...
+    async def reload(
+        self, config: Config | None = None, *, reconnect: Collection[tuple[str, str]] = ()
+    ) -> Reloaded: ...
     @property
     def started(self) -> datetime: ...
     @property

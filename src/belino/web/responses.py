@@ -29,6 +29,7 @@ class Code(StrEnum):
     FORBIDDEN = "forbidden"
     NOT_FOUND = "not_found"
     CONFLICT = "conflict"
+    REJECTED = "rejected"
     TOO_LARGE = "too_large"
     OVER_LIMIT = "over_limit"
     BAD_BASE64 = "bad_base64"
