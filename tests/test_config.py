@@ -124,7 +124,10 @@ def test_a_planted_env_or_config_file_in_the_working_folder_changes_nothing(
     ("text", "says"),
     [
         ("[server]\nprot = 1", "server.prot is not a key belino knows; did you mean port? Known keys here: allowed_"),
-        ("[servr]\nport = 1", "servr is not a key belino knows; did you mean server? Known keys here: access, adapters, agent"),
+        (
+            "[servr]\nport = 1",
+            "servr is not a key belino knows; did you mean server? Known keys here: access, adapters, ",
+        ),
         ('[server]\nport = "8787"', "server.port must be a valid integer, not a string; the default is 8787"),
         ("[server]\nport = true", "server.port must be a valid integer, not true or false; the default is 8787"),
         ("[server]\nport = 70000", "server.port must be from 0 to 65535, not 70000; the default is 8787"),

@@ -127,3 +127,12 @@ async def test_the_configuration_is_reloaded_by_people_and_a_rejected_one_is_ref
     for headers, refusal in ((await site.token(), 404), (await monitor(site), 404), ({}, 401)):
         assert (await site.ask("POST", "/api/config/reload", headers=headers, json={}))[0] == refusal
         assert (await site.ask("GET", "/api/config", headers=headers))[0] == refusal
+
+
+async def test_the_media_check_says_what_it_needs_and_is_for_people_only(site: Site) -> None:
+    status, refused, _ = await site.ask("POST", "/api/doctor/live", json={"account": "web:default"})
+    assert status == 400 and "is no account on a platform" in refused["error"]["message"]
+    assert (await site.ask("POST", "/api/doctor/live", json={"account": "web"}))[0] == 400
+    for headers, refusal in ((await site.token(), 404), ({}, 401)):
+        wish = {"account": "web:default"}
+        assert (await site.ask("POST", "/api/doctor/live", headers=headers, json=wish))[0] == refusal

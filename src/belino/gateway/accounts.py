@@ -3,18 +3,27 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from belino import registry
 from belino.config import AdapterConfig
 from belino.delivery.connections import Account
 from belino.domain.errors import ConfigError
-from belino.domain.ports import Adapter, AdapterContext, Clock
+from belino.domain.message import Message
+from belino.domain.ports import Adapter, AdapterContext, Clock, Taken
 from belino.gateway.adapter_context import AccountContext, PayloadWitness
 from belino.gateway.health import HealthBoard
 from belino.net.guard import Guard
 
 MakeAdapter = Callable[[AdapterConfig, AdapterContext], Adapter]
 Listen = Callable[[Account], Coroutine[object, object, None]]
+
+
+@runtime_checkable
+class TakesPosts(Protocol):
+    """An adapter that accepts messages from our own pages."""
+
+    async def post(self, message: Message) -> Taken: ...
 
 
 def from_registry(config: AdapterConfig, context: AdapterContext) -> Adapter:

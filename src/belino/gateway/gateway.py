@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, tzinfo
 from functools import cached_property, partial
 from random import Random
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self
 
 from belino.aio.deadline import deadline
 from belino.aio.retry import Retry
@@ -32,13 +32,13 @@ from belino.domain.audit import Audit
 from belino.domain.errors import Busy, MediaError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import MediaRef
-from belino.domain.message import Arrival, ConversationKey, Message
+from belino.domain.message import Arrival, ConversationKey
 from belino.domain.outcome import CacheSize, Counters, Finding, TurnState
 from belino.domain.ports import Adapter, Agent, Clock, Taken
 from belino.domain.stored import ClaimedParcel, ParcelRecord, StoredMessage, Tidied
 from belino.domain.turn import Toolbox
 from belino.gateway.access import AccountAccess, why_not_still, with_groups
-from belino.gateway.accounts import Accounts, MadeAccount, MakeAdapter, from_registry
+from belino.gateway.accounts import Accounts, MadeAccount, MakeAdapter, TakesPosts, from_registry
 from belino.gateway.cassettes import WrittenCassette, begin, finish, secrets_of
 from belino.gateway.events import EventBus
 from belino.gateway.explain import retry_failed
@@ -83,13 +83,6 @@ class OpensStore(Protocol):
     """Opens a store: by default that of the state folder."""
 
     async def __call__(self, place: Home, /, *, clock: Clock, zone: tzinfo, search: SearchConfig) -> Store: ...
-
-
-@runtime_checkable
-class TakesPosts(Protocol):
-    """An adapter that accepts messages from our own pages."""
-
-    async def post(self, message: Message) -> Taken: ...
 
 
 class Gateway(MediaViews):
@@ -147,6 +140,7 @@ class Gateway(MediaViews):
         file = str(home.config_file)
         self.reloader = Reloader(self, source or ConfigSource(load=lambda: load(home), file=file))
         self._open = AsyncExitStack()
+        self._checking_media = asyncio.Lock()
         self._stopping = asyncio.Event()
 
     async def __aenter__(self) -> Self:
@@ -249,6 +243,15 @@ class Gateway(MediaViews):
     async def reload(self, config: Config | None = None, *, reconnect: Collection[Account] = ()) -> Reloaded:
         """Apply the configuration file, or a configuration, without dropping turns; ConfigError if it is rejected."""
         return await self.reloader.reload(config, reconnect=reconnect)
+
+    async def check_media(self, account: Account, to: ConversationKey | None = None) -> tuple[Finding, ...]:
+        """Send one of each kind of media, read it back and compare; by default to the first owner on the account."""
+        from belino.gateway.media_check import MediaCheckTools, check_media
+
+        async with self._checking_media:
+            attempted = partial(self._health.attempted, account)
+            tools = MediaCheckTools(keeper=self._keeper(), preparer=self._preparer, open_ref=self._open_media)
+            return await check_media(self, account, to, tools=tools, attempted=attempted)
 
     async def adopt(self, new: Config, old: Config, agents: AgentGeneration | None) -> None:
         """Give every part its new settings; running turns keep the agent they began with."""
@@ -384,6 +387,7 @@ class Gateway(MediaViews):
         )
         self.history = self._make_history()
         self.speaker = self._make_speaker(opening)
+        self._preparer = Preparer(self.store, lambda: self.images, lambda: self.sounds)
         self._replies = self._make_replies(opening)
         self._upkeep = Maintenance(
             self.store, self._fetcher, self._replies, config=self.config, home=self.home, clock=self.clock
@@ -450,6 +454,9 @@ class Gateway(MediaViews):
             ),
         )
 
+    def _keeper(self) -> Keeper:
+        return Keeper(self.store, self.images, max_bytes=self.config.media.max_bytes)
+
     def _make_replies(self, opening: AsyncExitStack) -> Replies:
         # URLs that an agent names: `net.allow` applies, the addresses that adapters may reach do not.
         http = TappedClient(self._outside or Client(guard=Guard(self.config.net.allow)), self.recorder, ("", ""))
@@ -457,8 +464,8 @@ class Gateway(MediaViews):
         return Replies(
             self.store,
             self.adapters,
-            Preparer(self.store, lambda: self.images, lambda: self.sounds),
-            keeper=lambda: Keeper(self.store, self.images, max_bytes=self.config.media.max_bytes),
+            self._preparer,
+            keeper=self._keeper,
             downloads=Downloads(http=http, limits=self._fetcher.allowances),
             home=self.home,
             clock=self.clock,

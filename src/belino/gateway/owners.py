@@ -92,6 +92,13 @@ class Owners:
                 return True
         return False
 
+    async def direct_on(self, account: Account) -> ConversationKey | None:
+        """The direct messages with the first owner on an account, if it has one and works."""
+        for sender in self.config.of(*account):
+            if (where := await self._direct(*account, sender)) is not None:
+                return where
+        return None
+
     async def answer(self, where: ConversationKey, text: str, *, key: str) -> None:
         """Put a message to an owner into the outbox, once under its key."""
         parcel = Parcel(key=f"owner-{key}", conversation=where, text=text, trace=f"owner-{key}")

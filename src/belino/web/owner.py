@@ -1,4 +1,4 @@
-"""Owner's routes: the health of accounts, notices, groups that ask for access, and the configuration."""
+"""Owner's routes: health and media checks of accounts, notices, groups that ask for access, the configuration."""
 
 from dataclasses import asdict
 
@@ -8,10 +8,11 @@ from belino.domain.errors import ConfigError
 from belino.web.auth import Requires
 from belino.web.request_context import RouteCall
 from belino.web.responses import Code, Refusal, answer, bad_request, not_found
-from belino.web.wire import accounts_json, group_json, notice_json
+from belino.web.wire import accounts_json, finding_json, group_json, notice_json
 
 KIND_CHARS = 1_200
 MOST_ACCOUNTS = 100
+ACCOUNT_CHARS = 200
 
 
 async def healthz(call: RouteCall) -> Response:
@@ -75,6 +76,18 @@ async def reload_config(call: RouteCall) -> Response:
     except ConfigError as error:
         raise Refusal(422, Code.REJECTED, str(error)) from None
     return answer(asdict(done))
+
+
+async def check_media(call: RouteCall) -> Response:
+    """Send one of each kind of media to a conversation, read it back and compare it."""
+    fields = await call.fields("account", "to")
+    account = _account(fields.text("account", most=ACCOUNT_CHARS))
+    to = fields.conversation("to") if fields.has("to") else None
+    try:
+        findings = await call.site.gateway.check_media(account, to)
+    except ConfigError as error:
+        raise bad_request(str(error)) from None
+    return answer({"ok": all(finding.ok for finding in findings), "findings": [finding_json(f) for f in findings]})
 
 
 def _account(value: object) -> tuple[str, str]:
