@@ -136,3 +136,9 @@ async def test_the_media_check_says_what_it_needs_and_is_for_people_only(site: S
     for headers, refusal in ((await site.token(), 404), ({}, 401)):
         wish = {"account": "web:default"}
         assert (await site.ask("POST", "/api/doctor/live", headers=headers, json=wish))[0] == refusal
+
+
+async def test_taking_over_is_refused_where_no_other_program_gets_the_events(site: Site) -> None:
+    status, refused, _ = await site.ask("POST", "/api/take-over", json={"account": "web:default"})
+    assert (status, refused["error"]["code"]) == (409, "conflict")
+    assert (await site.ask("POST", "/api/take-over", headers=await site.token(), json={"account": "web:x"}))[0] == 404

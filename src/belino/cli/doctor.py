@@ -46,6 +46,11 @@ def doctor_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--to", metavar="CONVERSATION", help="with --live: where to send them (default: the owner's direct messages)"
     )
+    parser.add_argument(
+        "--take-over",
+        metavar="ACCOUNT",
+        help="have the platform hand this account's events to belino instead of another program, such as a webhook",
+    )
 
 
 def run_doctor(args: Namespace) -> int:
@@ -53,6 +58,8 @@ def run_doctor(args: Namespace) -> int:
         return _repair(args)
     if args.live is not None:
         return _check_media(args)
+    if args.take_over is not None:
+        return _take_over(args)
     home = Home.at(args.home)
     config, checked = _checked_config(home, args.config)
     findings = [_as_json(finding) for finding in checked]
@@ -70,6 +77,15 @@ def _show_findings(args: Namespace, findings: list[dict[str, Any]]) -> int:
     else:
         show_marks([(f["ok"], f["name"], f"{f['says']}. {f['cure']}" if f["cure"] else f["says"]) for f in findings])
     return OK if ok else FAILED
+
+
+def _take_over(args: Namespace) -> int:
+    done = needed_gateway(Home.at(args.home)).ask("POST", "/api/take-over", {"account": args.take_over})
+    if args.json:
+        show_json(done)
+    else:
+        print(clean(f"{args.take_over} gets its events now; before, {done['from']} got them"))
+    return OK
 
 
 def _check_media(args: Namespace) -> int:

@@ -101,6 +101,11 @@ class Unauthorized(AdapterError):
 class ListeningRefused(AdapterError):
     """The platform hands out no events, for example because another program gets them; sending is not affected."""
 
+    def __init__(self, message: str, *, removable: bool = False) -> None:
+        super().__init__(message)
+        self.removable = removable
+        """Whether the adapter can remove the reason, once the operator agrees; see TakesOver."""
+
 
 class AddressRefused(AdapterError):
     """A URL leads to an address that belino does not connect to; a retry fails as well."""

@@ -216,6 +216,19 @@ class OpensDirects(Protocol):
 
 
 @runtime_checkable
+class TakesOver(Protocol):
+    """Can have the platform hand events to belino that it hands to another program; only the operator may want it."""
+
+    async def rival(self) -> str:
+        """Where the events go instead, in words; empty if nowhere."""
+        ...
+
+    async def take_over(self) -> None:
+        """End that."""
+        ...
+
+
+@runtime_checkable
 class ReadsHistory(Protocol):
     """Can read messages from before we connected, with one call each."""
 

@@ -10,7 +10,7 @@ from belino.config import AdapterConfig
 from belino.delivery.connections import Account
 from belino.domain.errors import ConfigError
 from belino.domain.message import Message
-from belino.domain.ports import Adapter, AdapterContext, Clock, Taken
+from belino.domain.ports import Adapter, AdapterContext, Clock, Taken, TakesOver
 from belino.gateway.adapter_context import AccountContext, PayloadWitness
 from belino.gateway.health import HealthBoard
 from belino.net.guard import Guard
@@ -32,6 +32,15 @@ def from_registry(config: AdapterConfig, context: AdapterContext) -> Adapter:
     if not isinstance(adapter, Adapter):
         raise ConfigError(f"the adapter {config.platform!r} lacks a method every adapter must have")
     return adapter
+
+
+async def take_over(adapter: object, name: str) -> str:
+    """Take the events of an account over from another program; ConfigError if there is none to take over from."""
+    rival = await adapter.rival() if isinstance(adapter, TakesOver) else ""
+    if not rival or not isinstance(adapter, TakesOver):
+        raise ConfigError(f"no other program gets the events of {name}; `belino status` shows what is wrong")
+    await adapter.take_over()
+    return rival
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

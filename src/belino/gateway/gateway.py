@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
     asynccontextmanager,
     nullcontext,
 )
-from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
 from functools import cached_property, partial
 from random import Random
@@ -20,7 +19,7 @@ from belino.aio.deadline import deadline
 from belino.aio.retry import Retry
 from belino.cassette.journal import Journal
 from belino.cassette.pseudonyms import Secrets
-from belino.config import AdapterConfig, Config, load
+from belino.config import Config, load
 from belino.context import line_format
 from belino.context.history import History
 from belino.delivery.connections import Account
@@ -37,20 +36,20 @@ from belino.domain.outcome import CacheSize, Counters, Finding, TurnState
 from belino.domain.ports import Adapter, Agent, Clock, Taken
 from belino.domain.stored import ClaimedParcel, ParcelRecord, StoredMessage, Tidied
 from belino.domain.turn import Toolbox
-from belino.gateway.access import AccountAccess, why_not_still, with_groups
-from belino.gateway.accounts import Accounts, MadeAccount, MakeAdapter, TakesPosts, from_registry
+from belino.gateway.access import why_not_still
+from belino.gateway.accounts import Accounts, MakeAdapter, TakesPosts, from_registry
 from belino.gateway.cassettes import WrittenCassette, begin, finish, secrets_of
 from belino.gateway.events import EventBus
 from belino.gateway.explain import retry_failed
-from belino.gateway.health import AdapterHealth, HealthBoard
+from belino.gateway.health import HealthBoard
 from belino.gateway.intake import Intake, IntakeCallbacks
 from belino.gateway.maintenance import Backups, Maintenance, index_ahead, try_all_decoders
 from belino.gateway.media_views import MediaViews
+from belino.gateway.operations import AccountOperations
 from belino.gateway.owners import Groups, Owners
 from belino.gateway.recorder import Recorder, Recording
-from belino.gateway.reload import ConfigSource, MediaReaders, Reloaded, Reloader
+from belino.gateway.reload import ConfigSource, MediaReaders, Reloader
 from belino.gateway.sessions import Sessions
-from belino.gateway.supervise import keep_running
 from belino.gateway.voice import make_speaker
 from belino.media.fetch import Fetcher
 from belino.media.sandbox.sandbox import Sandbox
@@ -61,7 +60,7 @@ from belino.net.tap import Closable, TappedClient, has_behalf, on_behalf
 from belino.storage.home import Home
 from belino.storage.static_vectors import SearchConfig
 from belino.storage.store import Store, open_store
-from belino.turns.agents import AgentGeneration, Agents
+from belino.turns.agents import Agents
 from belino.turns.reply import Downloads, Flushed, Replies
 from belino.turns.runner import Environment, TurnMedia, TurnObservers, TurnRunner
 
@@ -85,7 +84,7 @@ class OpensStore(Protocol):
     async def __call__(self, place: Home, /, *, clock: Clock, zone: tzinfo, search: SearchConfig) -> Store: ...
 
 
-class Gateway(MediaViews):
+class Gateway(AccountOperations, MediaViews):
     """All of belino, in one process and one event loop. `async with` opens and closes it; `run` runs it."""
 
     store: Store
@@ -94,11 +93,6 @@ class Gateway(MediaViews):
     history: History
     owners: Owners
     groups: Groups
-    speaker: "Speaker | None"
-    _intake: Intake
-    _readers: MediaReaders
-    _replies: Replies
-    _turns: TurnRunner
 
     def __init__(
         self,
@@ -166,18 +160,6 @@ class Gateway(MediaViews):
         await self._open.aclose()
 
     @property
-    def adapters(self) -> Mapping[Account, Adapter]:
-        """The adapter of every account."""
-        return self.accounts.adapters
-
-    @property
-    def effective_config(self) -> Config:
-        """The configuration with the access rules in force: those of the file, the owners, and allowed groups."""
-        rules = {account: each.access for account, each in self._access.items()}
-        adapters = (replace(each, access=rules[each.platform, each.account]) for each in self.config.adapters)
-        return replace(self.config, adapters=tuple(adapters))
-
-    @property
     def web(self) -> TakesPosts | None:
         """The adapter for messages from our own pages, if it is configured."""
         return next((adapter for adapter in self.adapters.values() if isinstance(adapter, TakesPosts)), None)
@@ -240,10 +222,6 @@ class Gateway(MediaViews):
             self._replies.stop(SENDING_GRACE_SECONDS)
             await self._ended(filing, SENDING_GRACE_SECONDS + CLOSING_SECONDS)
 
-    async def reload(self, config: Config | None = None, *, reconnect: Collection[Account] = ()) -> Reloaded:
-        """Apply the configuration file, or a configuration, without dropping turns; ConfigError if it is rejected."""
-        return await self.reloader.reload(config, reconnect=reconnect)
-
     async def check_media(self, account: Account, to: ConversationKey | None = None) -> tuple[Finding, ...]:
         """Send one of each kind of media, read it back and compare; by default to the first owner on the account."""
         from belino.gateway.media_check import MediaCheckTools, check_media
@@ -252,31 +230,6 @@ class Gateway(MediaViews):
             attempted = partial(self._health.attempted, account)
             tools = MediaCheckTools(keeper=self._keeper(), preparer=self._preparer, open_ref=self._open_media)
             return await check_media(self, account, to, tools=tools, attempted=attempted)
-
-    async def adopt(self, new: Config, old: Config, agents: AgentGeneration | None) -> None:
-        """Give every part its new settings; running turns keep the agent they began with."""
-        self.recorder.learn_secrets(Secrets(secrets_of(new)))
-        self.owners.config = new.access
-        if agents is not None:
-            await self.agents.adopt(agents)
-        self._sender.reconfigure(new.delivery)
-        self.history.reconfigure(new.pace)
-        self._turns.reconfigure(new)
-        self._intake.hears_first = new.tools.media.audio_preflight
-        if (new.tools, new.profiles, new.agent) != (old.tools, old.profiles, old.agent):
-            self._readers.renew(self._turns.drained)
-            self.speaker = self._replies.speak_with(self._make_speaker(self._open))
-
-    async def drop_account(self, account: Account) -> None:
-        """Stop and forget an account that is no longer configured."""
-        self._access.pop(account, None)
-        await self.accounts.remove(account)
-        self._sender.lines.forget(account)
-
-    async def put_account(self, made: MadeAccount) -> None:
-        """Take an account in, or replace its adapter; nothing is sent before it is connected."""
-        self._sender.lines.down(made.account)
-        await self.accounts.put(made)
 
     async def _ended(self, task: asyncio.Task[None], seconds: float) -> None:
         """Wait for a task that was asked to stop; cancel it if it still waits for the store."""
@@ -339,10 +292,6 @@ class Gateway(MediaViews):
     async def stop_recording(self) -> WrittenCassette:
         """Stop the recording and write its cassette."""
         return await finish(self)
-
-    def health(self) -> Mapping[Account, AdapterHealth]:
-        """The health of every account: what works, and what does not."""
-        return self._health.all()
 
     def soundness(self) -> tuple[Finding, ...]:
         """Findings about the state folder: the database, the bytes of media, and scheduled backups."""
@@ -407,7 +356,10 @@ class Gateway(MediaViews):
             self._new_understanding, self._new_read_ahead, ahead=lambda: self.config.tools.media.read_ahead != "off"
         )
         opening.push_async_callback(self._readers.close)
-        self._intake = Intake(
+        self._intake = self._make_intake()
+
+    def _make_intake(self) -> Intake:
+        return Intake(
             self.store,
             self._access,
             self._sessions,
@@ -510,18 +462,6 @@ class Gateway(MediaViews):
         where = claimed.parcel.conversation
         return await why_not_still(claimed, self.store, self._access.get((where.platform, where.account)))
 
-    def _account_access(self, config: AdapterConfig) -> AccountAccess:
-        account = (config.platform, config.account)
-        trusts_senders = bool(getattr(self.adapters[account], "trusts_senders", False))
-        access = with_groups(config.access, self.config.access.of(*account), self.groups.of(account))
-        return AccountAccess(access=access, trusts_senders=trusts_senders)
-
-    def refresh_access(self, account: Account) -> None:
-        """Apply what changed about an account's rules: its configuration, or the groups that the owners allowed."""
-        for config in self.config.adapters:
-            if (config.platform, config.account) == account:
-                self._access[account] = self._account_access(config)
-
     def _make_owners(self) -> Owners:
         return Owners(
             self.store,
@@ -532,38 +472,6 @@ class Gateway(MediaViews):
             events=self.notices,
             wake=lambda conversation: self._sender.wake(conversation),
         )
-
-    async def _listen(self, account: Account) -> None:
-        await keep_running(
-            self.adapters[account],
-            account[1],
-            self._intake.for_account(*account),
-            inbox=self.store,
-            clock=self.clock,
-            rng=self._rng,
-            report=partial(self._report, account),
-            nudged=self.accounts.nudge(account),
-        )
-
-    def _report(self, account: Account, health: AdapterHealth) -> None:
-        self._health.listening(account, health)
-        if health.state == "running":
-            self.history.listens(*account)
-        if health.state in ("running", "impaired"):
-            self._sender.lines.up(account)
-        else:
-            told = f"{':'.join(account)} is not connected: {health.reason}" if health.reason else ""
-            self._sender.lines.down(account, told)
-        if health.state not in ("running", "starting"):
-            self.counters.adapter_restarts[":".join(account)] += 1
-
-    def _account_works(self, account: Account) -> None:
-        """A call of an account succeeded: what waits because of a refusal is tried again sooner."""
-        self._sender.lines.succeeded(account)
-        self.accounts.works(account)
-
-    def _health_changed(self, account: Account) -> None:
-        self.notices.owner()
 
     def _parcel_asked(self, record: ParcelRecord | None) -> ParcelRecord | None:
         """Publish an operator's decision about a parcel, and wake the sender: other parcels may follow now."""

@@ -34,6 +34,8 @@ class AdapterHealth:
     """When the platform last reported something."""
     sent: datetime | None = None
     """When the platform last accepted something."""
+    can_take_over: bool = False
+    """Whether its events go to another program, from which the operator may take over."""
 
     @property
     def works(self) -> bool:

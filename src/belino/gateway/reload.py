@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -158,17 +159,15 @@ class Reloader:
     async def _prepare(self, config: Config, accounts: Collection[AdapterConfig]) -> _Prepared:
         """Make everything that can be refused, before anything is replaced."""
         prepared, gateway = _Prepared(), self._gateway
-        try:
+        async with AsyncExitStack() as undo:
             if config.agent != gateway.config.agent:
                 prepared.agents = gateway.agents.prepare(config.agent)
+                undo.push_async_callback(gateway.agents.discard, prepared.agents)
             for account in accounts:
-                prepared.accounts.append(gateway.accounts.make(account))
-        except BaseException:
-            if prepared.agents is not None:
-                await gateway.agents.discard(prepared.agents)
-            for made in prepared.accounts:
-                await made.context.http.close()
-            raise
+                made = gateway.accounts.make(account)
+                undo.push_async_callback(made.context.http.close)
+                prepared.accounts.append(made)
+            undo.pop_all()
         return prepared
 
 

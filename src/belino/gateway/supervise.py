@@ -11,7 +11,7 @@ from belino.aio.deadline import beside, deadline
 from belino.aio.retry import backoff, recheck_after
 from belino.domain.errors import ListeningRefused, RateLimited, Unauthorized, Unreached, place_of, reason_of
 from belino.domain.failpoints import failpoint
-from belino.domain.ports import Accept, Adapter, Clock, Connects
+from belino.domain.ports import Accept, Adapter, Clock, Connects, TakesOver
 from belino.gateway.health import AccountState, AdapterHealth
 from belino.storage.inbox import InboxVerbs
 
@@ -37,6 +37,8 @@ class _Ended:
     most: float = LONGEST_WAIT
     is_refusal: bool = False
     """Whether it is checked again soon, and later at longer intervals."""
+    removable: bool = False
+    """Whether the operator may take over from the program that gets the events."""
 
 
 async def keep_running(
@@ -69,7 +71,8 @@ async def keep_running(
             wait = min(recheck_after(refusals), ended.most)
         elif wait is None:
             wait = backoff(failures, first=FIRST_WAIT, most=ended.most, rng=rng)
-        report(AdapterHealth(state=ended.state, since=clock.now(), reason=reason, restarts=restarts))
+        now = AdapterHealth(state=ended.state, since=clock.now(), reason=reason, restarts=restarts)
+        report(replace(now, can_take_over=ended.removable))
         log.warning("adapter %s:%s is %s, again in %.1f s: %s", adapter.platform, account, ended.state, wait, reason)
         if refusals == 1:
             await _pause(clock, wait, nudged)
@@ -100,7 +103,8 @@ async def _run(
     except Unauthorized as error:
         return _Ended(reason=reason_of(error), state="unauthorized", is_refusal=True)
     except ListeningRefused as error:
-        return _Ended(reason=reason_of(error), state="impaired", most=REFUSED_SECONDS, is_refusal=True)
+        taken = error.removable and isinstance(adapter, TakesOver)
+        return _Ended(reason=reason_of(error), state="impaired", most=REFUSED_SECONDS, is_refusal=True, removable=taken)
     except RateLimited as error:
         return _Ended(reason=reason_of(error), wait=max(error.retry_after, FIRST_WAIT))
     except Unreached as error:

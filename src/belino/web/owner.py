@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from starlette.responses import Response
 
-from belino.domain.errors import ConfigError
+from belino.domain.errors import AdapterError, ConfigError
 from belino.web.auth import Requires
 from belino.web.request_context import RouteCall
 from belino.web.responses import Code, Refusal, answer, bad_request, not_found
@@ -88,6 +88,18 @@ async def check_media(call: RouteCall) -> Response:
     except ConfigError as error:
         raise bad_request(str(error)) from None
     return answer({"ok": all(finding.ok for finding in findings), "findings": [finding_json(f) for f in findings]})
+
+
+async def take_over(call: RouteCall) -> Response:
+    """Take the events of an account over from another program, which then gets none."""
+    fields = await call.fields("account")
+    account = _account(fields.text("account", most=ACCOUNT_CHARS))
+    try:
+        return answer({"from": await call.site.gateway.take_over(account)})
+    except ConfigError as error:
+        raise Refusal(409, Code.CONFLICT, str(error)) from None
+    except AdapterError as error:
+        raise Refusal(502, Code.PLATFORM, str(error)) from None
 
 
 def _account(value: object) -> tuple[str, str]:

@@ -30,6 +30,7 @@ class Code(StrEnum):
     NOT_FOUND = "not_found"
     CONFLICT = "conflict"
     REJECTED = "rejected"
+    PLATFORM = "platform"
     TOO_LARGE = "too_large"
     OVER_LIMIT = "over_limit"
     BAD_BASE64 = "bad_base64"

@@ -248,6 +248,7 @@ def accounts_json(accounts: Mapping[tuple[str, str], AdapterHealth]) -> list[Jso
             "restarts": health.restarts,
             "heard": health.heard,
             "sent": health.sent,
+            "can_take_over": health.can_take_over,
         }
         for (platform, account), health in sorted(accounts.items(), key=lambda pair: pair[0])
     ]

@@ -184,7 +184,7 @@ class TelegramClient:
             unknown = NotFound if code == 404 else Unauthorized
             return unknown("Telegram does not know this bot token; take the right one from @BotFather")
         if code == 409:
-            return PollConflict(_conflict(description))
+            return _conflict(description)
         if code < 400:
             unread = f"Telegram's answer to {method} cannot be read"
             # Not a refusal: the call may have been carried out.
@@ -210,13 +210,14 @@ def _wait(parameters: Raw, description: str) -> float | None:
     return float(said[1]) if said else None
 
 
-def _conflict(description: str) -> str:
+def _conflict(description: str) -> "PollConflict":
     if "webhook" in description:
-        return (
-            "a webhook is set for this bot, and Telegram hands out updates only one way; "
-            'delete it with deleteWebhook, or set mode = "webhook"'
+        return PollConflict(
+            "a webhook is set for this bot, and Telegram hands out updates only one way; if the program behind it is "
+            'no longer used, take over from it, else set mode = "webhook"',
+            removable=True,
         )
-    return "another program listens with this bot's token; stop it, or give belino a bot of its own"
+    return PollConflict("another program listens with this bot's token; stop it, or give belino a bot of its own")
 
 
 class SendPacing:
