@@ -13,7 +13,7 @@ from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.owner import PLATFORM_EVENT, GroupAccess, GroupState
 from belino.gateway.access import decide, may_ask, with_groups
 from belino.gateway.gateway import Gateway
-from belino.gateway.owners import question
+from belino.gateway.owners import answers_to
 from belino.testing.clock import START
 from gateway.house import ANN, BOB, EVE, House, until
 
@@ -224,7 +224,7 @@ async def test_who_added_the_agent_may_be_unknown_and_then_only_owners_command(o
     async with owned.at_work() as gateway:
         await gateway.accept(added(owned, by=UNKNOWN_AUTHOR))
         (group,) = await gateway.groups.all()
-        assert "only you may command" in question(group, added=True)
+        assert "only you may command" in answers_to(group)
         await gateway.groups.decide(at("group-1"), allow=True)
         assert gateway.effective_config.adapters[0].access.channels["group-1"].senders == ("ann",)
 

@@ -60,8 +60,11 @@ class Owners:
         """Whether a sender on this account is an owner."""
         return author.id in self.config.of(conversation.platform, conversation.account)
 
-    async def tell(self, kind: str, text: str, *, logged: str = "") -> None:
-        """Tell the owners something. `logged` replaces the text in the log, if it has names in it."""
+    async def tell(self, kind: str, text: str, *, logged: str = "", how: str = "") -> None:
+        """Tell the owners something. `logged` replaces the text in the log, if it has names in it.
+
+        `how` says in a direct message how to answer there.
+        """
         try:
             notice = await self._store.notice(kind, text)
         except StoreError as error:
@@ -70,7 +73,7 @@ class Owners:
         self._events.owner()
         if notice is not None:
             log.warning("for the owner, %s: %s", kind, logged or text)
-            await self.write(text)
+            await self.write("\n".join(part for part in (text, how) if part))
 
     async def close(self, kind: str) -> bool:
         """End a notice: it was read, or its reason has gone."""
@@ -192,8 +195,8 @@ class Groups:
         group = await self._store.ask_group(channel, name, _inviter(author))
         if group is not None:
             self._known[channel] = group
-            added = isinstance(arrival, Unsupported)
-            await self._owners.tell(_kind(channel), question(group, added=added), logged="a group asks for access")
+            text = question(group, added=isinstance(arrival, Unsupported))
+            await self._owners.tell(_kind(channel), text, logged="a group asks for access", how=answers_to(group))
 
     async def left(self, arrival: Arrival) -> None:
         """The agent was removed from a group: an open request is withdrawn; a decision stays."""
@@ -253,10 +256,14 @@ def question(group: GroupAccess, *, added: bool) -> str:
     """The question about a group, for a direct message and the page."""
     who = f"{group.inviter_name or group.inviter_id}" if group.inviter_id else "an unknown person"
     did = f"I was added to {group_name(group)} by {who}." if added else f"{who} addressed me in {group_name(group)}."
-    rights = f"{who} and you may" if group.inviter_id else "only you may"
+    return f"{did} Allow it? Nothing that is said there is kept until you do."
+
+
+def answers_to(group: GroupAccess) -> str:
+    """The answers to the question, for a direct message."""
+    who = f"{group.inviter_name or group.inviter_id} and you" if group.inviter_id else "only you"
     return (
-        f"{did} Allow it? Nothing that is said there is kept until you do.\n"
-        f"/allow {group.code} ({rights} command me there, when I am addressed)\n"
+        f"/allow {group.code} ({who} may command me there, when I am addressed)\n"
         f"/allow {group.code} everyone\n"
         f"/refuse {group.code}"
     )

@@ -211,6 +211,7 @@ def _person_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/pairings", access.list_pairings, requires=person, site=site),
         GuardedRoute("/api/pairings", access.approve_pairing, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/pairings", access.revoke_pairing, requires=person, site=site, methods=["DELETE"]),
+        GuardedRoute("/api/health", owner.show_health, requires=person, site=site),
         GuardedRoute("/api/notices", owner.list_notices, requires=person, site=site),
         GuardedRoute("/api/notices", owner.close_notice, requires=person, site=site, methods=["DELETE"]),
         GuardedRoute("/api/groups", owner.list_groups, requires=person, site=site),

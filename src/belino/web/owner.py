@@ -28,6 +28,18 @@ async def healthz(call: RouteCall) -> Response:
     return answer({"ok": ok, "accounts": accounts_json(accounts)}, status=200 if ok else 503)
 
 
+async def show_health(call: RouteCall) -> Response:
+    """What the page shows of accounts, notices and the configuration."""
+    gateway = call.site.gateway
+    return answer(
+        {
+            "accounts": accounts_json(gateway.health()),
+            "notices": [notice_json(notice) for notice in await gateway.owners.notices()],
+            "config": asdict(gateway.reloader.state),
+        }
+    )
+
+
 async def list_notices(call: RouteCall) -> Response:
     """What needs the owner, newest first."""
     return answer({"notices": [notice_json(notice) for notice in await call.site.gateway.owners.notices()]})

@@ -211,7 +211,7 @@ def _wait(parameters: Raw, description: str) -> float | None:
 
 
 def _conflict(description: str) -> "PollConflict":
-    if "webhook" in description:
+    if "webhook" in description.lower():
         return PollConflict(
             "a webhook is set for this bot, and Telegram hands out updates only one way; if the program behind it is "
             'no longer used, take over from it, else set mode = "webhook"',
