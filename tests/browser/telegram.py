@@ -62,7 +62,12 @@ class Telegram:
     def accept(self) -> None:
         """Calls are answered again."""
         done = threading.Event()
-        self._loop.call_soon_threadsafe(lambda: (setattr(self.server, "faults", Faults()), done.set()))
+
+        def forget() -> None:
+            self.server.faults = Faults()
+            done.set()
+
+        self._loop.call_soon_threadsafe(forget)
         assert done.wait(START_SECONDS)
 
     def code(self) -> str:
