@@ -65,10 +65,16 @@ async def test_slack_reports_who_invited_the_app_and_others_only_as_noise(slack:
 
 
 async def test_the_direct_messages_with_a_person_can_be_opened(
-    server: TelegramServer, bot: Bot, app: App, discord: DiscordServer, discord_bot: DiscordTester
+    bot: Bot, slack: SlackServer, app: App, discord: DiscordServer, discord_bot: DiscordTester
 ) -> None:
     assert await bot.adapter.direct("4711") == "4711"
-    assert await app.adapter.direct("U1") == "U1"
+    bob = slack.user("Bob")
+    assert await app.adapter.direct(bob["id"]) == slack.dm(bob)["id"]
+    slack.scopes.discard("im:write")
+    assert await app.adapter.direct(bob["id"]) == bob["id"]
+    slack.scopes.add("im:write")
+    with pytest.raises(Undeliverable, match="user_not_found"):
+        await app.adapter.direct("U0NOBODY1")
     ada = discord.user("ada")
     assert await discord_bot.adapter.direct(ada["id"]) == discord.dm(ada)["id"]
     with pytest.raises(Undeliverable):

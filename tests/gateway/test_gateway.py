@@ -465,7 +465,7 @@ async def test_memory_is_released_after_an_index_was_brought_up_to_date(
 ) -> None:
     released: list[None] = []
     behind = [0, 1]
-    monkeypatch.setattr("belino.gateway.gateway.release_memory", lambda: released.append(None))
+    monkeypatch.setattr("belino.gateway.maintenance.release_memory", lambda: released.append(None))
 
     async def index_ahead() -> int:
         return behind.pop(0)

@@ -150,5 +150,4 @@ async def test_a_platform_that_hands_out_no_events_is_told_and_answers_still_go_
         assert gateway.health()[HERE].reason == "another program listens"
         await gateway.accept(house.say())
         await until(lambda: house.wire.texts() == ["turn 1"])
-        await house.clock.wake(5)
-        await until(lambda: gateway.health()[HERE].works)
+        await until(lambda: gateway.health()[HERE].works)  # the answer shows that the token is valid

@@ -254,7 +254,7 @@ async def test_a_short_trouble_is_not_told(owned: OwnedHouse) -> None:
         gateway._health.attempted(MEMORY, Unauthorized("the token was revoked"))
         await owned.clock.asleep(60)
         gateway._health.attempted(MEMORY, None)
-        await owned.clock.asleep(3600)
+        await until(lambda: not owned.clock.sleeps_for(60))
         assert await gateway.owners.notices() == ()
 
 

@@ -290,6 +290,15 @@ async def test_a_reload_that_a_signal_asks_for_is_carried_out(house: ChangingHou
         await until(lambda: gateway.agents.usual()[0] == "Bea")
 
 
+async def test_a_configuration_that_a_program_made_is_changed_by_the_program_alone(tmp_path: Path) -> None:
+    house = House(tmp_path / "home")
+    async with house.at_work() as gateway:
+        with pytest.raises(ConfigError, match="made by a program"):
+            await gateway.reload()
+        done = await gateway.reload(replace(gateway.config, agent=AgentConfig(name="Bea", options=None)))
+        assert done.applied == ("agent.name",) and gateway.agents.usual()[0] == "Bea"
+
+
 async def test_a_gateway_that_started_with_an_older_copy_tells_the_owner(house: ChangingHouse) -> None:
     gateway = house.gateway()
     gateway.reloader._source = ConfigSource(load=house.config, rejected="belino.toml: it is not valid TOML")

@@ -115,7 +115,7 @@ async def _serve(config: Config, rejected: str, home: Home, args: Namespace) -> 
     # Nothing imported here becomes garbage: looking for some costs a tenth of the start.
     gc.disable()
     from belino.gateway.gateway import Gateway
-    from belino.gateway.reload import ConfigSource
+    from belino.gateway.reload import file_source
     from belino.storage.store import open_store
     from belino.web.server import serve
 
@@ -128,12 +128,7 @@ async def _serve(config: Config, rejected: str, home: Home, args: Namespace) -> 
         print(json.dumps({"url": url}) if args.json else f"belino is at {url}", flush=True)
 
     def opened(wanted: Config, why: str) -> Gateway:
-        source = ConfigSource(
-            load=lambda: _overridden(load(home, args.config), args),
-            keep=lambda: keep_good(home, args.config),
-            file=str(args.config or home.config_file),
-            rejected=why,
-        )
+        source = file_source(home, args.config, rejected=why, change=lambda config: _overridden(config, args))
         return Gateway(wanted, home, store=store, source=source)
 
     store = partial(open_store, start_empty=args.start_empty, new_key=args.new_key)
@@ -163,8 +158,11 @@ def _keep_quietly(home: Home, path: Path | None) -> None:
 
 
 def reload_on_hangup(gateway: "Gateway") -> None:
-    """SIGHUP reloads the configuration; if it comes because the terminal is gone, it stops the gateway."""
-    had_terminal = _has_terminal()
+    """SIGHUP reloads the configuration; if it comes because the terminal is gone, it stops the gateway.
+
+    Under `nohup` it never does.
+    """
+    had_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _has_terminal()
 
     def hung_up() -> None:
         if had_terminal and not _has_terminal():

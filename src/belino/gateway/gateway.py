@@ -19,7 +19,7 @@ from belino.aio.deadline import deadline
 from belino.aio.retry import Retry
 from belino.cassette.journal import Journal
 from belino.cassette.pseudonyms import Secrets
-from belino.config import Config, load
+from belino.config import Config
 from belino.context import line_format
 from belino.context.history import History
 from belino.delivery.connections import Account
@@ -48,7 +48,7 @@ from belino.gateway.media_views import MediaViews
 from belino.gateway.operations import AccountOperations
 from belino.gateway.owners import Groups, Owners
 from belino.gateway.recorder import Recorder, Recording
-from belino.gateway.reload import ConfigSource, MediaReaders, Reloader
+from belino.gateway.reload import ConfigSource, MediaReaders, Reloader, no_source
 from belino.gateway.sessions import Sessions
 from belino.gateway.voice import make_speaker
 from belino.media.fetch import Fetcher
@@ -110,7 +110,8 @@ class Gateway(AccountOperations, MediaViews):
     ) -> None:
         """`store` opens the store that the gateway works on, and closes at its end.
 
-        `source` reads the configuration again for a reload; by default from the file of the state folder.
+        `source` reads the configuration again for a reload, such as `file_source(home)`; without one, only the program
+        that made it can change it.
         """
         self.config = config
         self.home = home
@@ -131,8 +132,7 @@ class Gateway(AccountOperations, MediaViews):
         """Makes what reads media as text; of the configuration, unless another is passed."""
         self._rng = rng or Random()  # noqa: S311 - jitter, not a secret
         self._insist = Retry(self.clock, self._rng)
-        file = str(home.config_file)
-        self.reloader = Reloader(self, source or ConfigSource(load=lambda: load(home), file=file))
+        self.reloader = Reloader(self, source or ConfigSource(load=no_source))
         self._open = AsyncExitStack()
         self._checking_media = asyncio.Lock()
         self._stopping = asyncio.Event()

@@ -25,7 +25,6 @@ log = logging.getLogger(__name__)
 
 DOWN_TOLD_AFTER = timedelta(seconds=60)
 """How long an account has not worked when the owner is told: after the first rechecks."""
-LOOK_SECONDS = 3_600.0
 NAME_CHARS = 64
 DIRECT_SECONDS = 15.0
 _DECISION = re.compile(r"/?(allow|refuse)\s+([A-Za-z2-7]{4,12})(\s+everyone)?", re.IGNORECASE)
@@ -117,21 +116,24 @@ class Owners:
         while True:
             self._health.news.clear()
             wait = await self._look()
+            if wait is None:
+                await self._health.news.wait()
+                continue
             with suppress(TimeoutError):
                 async with deadline(self._clock, wait):
                     await self._health.news.wait()
 
-    async def _look(self) -> float:
-        """Tell what is due; returns the seconds until the next may be."""
-        now, wait, accounts = self._clock.now(), LOOK_SECONDS, self._health.all()
+    async def _look(self) -> float | None:
+        """Tell what is due; returns the seconds until the next is, if there is one."""
+        now, wait, accounts = self._clock.now(), list[float](), self._health.all()
         for account, health in accounts.items():
             if health.works:
                 await self._works_again(account)
             elif (left := health.since + DOWN_TOLD_AFTER - now) > timedelta():
-                wait = min(wait, left.total_seconds())
+                wait.append(left.total_seconds())
             else:
                 await self._tell_down(account, health)
-        return wait
+        return min(wait, default=None)
 
     async def _tell_down(self, account: Account, health: AdapterHealth) -> None:
         if account not in self._down:

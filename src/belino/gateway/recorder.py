@@ -74,8 +74,8 @@ class Recorder:
         return self._wishes is not None and not self._wishes.ended
 
     def learn_secrets(self, secrets: Secrets) -> None:
-        """Remove other secrets from now on: the configuration changed."""
-        self._secrets = secrets
+        """Remove these secrets too from now on: the configuration changed."""
+        self._secrets = self._secrets.joined(secrets)
 
     def resume(self) -> None:
         """Continue the recording that was running when the last process ended."""

@@ -5,12 +5,14 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from belino.config import AdapterConfig, Config
+from belino.config import AdapterConfig, Config, keep_good, load
 from belino.delivery.connections import Account
 from belino.domain.errors import BelinoError, ConfigError
 from belino.gateway.accounts import MadeAccount
+from belino.storage.home import Home
 from belino.turns.agents import AgentGeneration
 
 if TYPE_CHECKING:
@@ -37,6 +39,27 @@ class ConfigSource:
     file: str = ""
     rejected: str = ""
     """Why the file was not used at the start, if the copy that worked last is used instead."""
+
+
+def file_source(
+    home: Home,
+    path: Path | None = None,
+    *,
+    rejected: str = "",
+    change: Callable[[Config], Config] = lambda config: config,
+) -> ConfigSource:
+    """The configuration file of a state folder, or another one; `change` is applied to what is read from it."""
+    return ConfigSource(
+        load=lambda: change(load(home, path)),
+        keep=lambda: keep_good(home, path),
+        file=str(path or home.config_file),
+        rejected=rejected,
+    )
+
+
+def no_source() -> Config:
+    """The source of a configuration that a program made: only the program can change it."""
+    raise ConfigError("the configuration was made by a program, and only that can change it: gateway.reload(config)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from belino.adapters.slack.authors import PLATFORM, NameCache, SlackApp
 from belino.adapters.slack.capabilities import LIMITS, WORKS, manifest
-from belino.adapters.slack.client import SlackClient
+from belino.adapters.slack.client import SlackClient, SlackRefused
 from belino.adapters.slack.doctor import check_app, check_listed
 from belino.adapters.slack.history import CatchUp, SlackCursor, SlackHistory, in_conversation
 from belino.adapters.slack.hooks import (
@@ -35,7 +35,7 @@ from belino.adapters.slack.parse import (
 )
 from belino.adapters.slack.send import THINKING, UPLOADING, ThreadStatus, edit, send
 from belino.adapters.slack.socket import SocketModeClient
-from belino.domain.errors import BelinoError, ConfigError
+from belino.domain.errors import BelinoError, ConfigError, Undeliverable
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
@@ -228,8 +228,14 @@ class Adapter:
         return await self._limits.call(f"chat.update {channel}", lambda: edit(self._client, message_id, parcel))
 
     async def direct(self, sender: str) -> str:
-        """Slack opens the direct messages with a person when their id is written to."""
-        return sender
+        """Open the direct messages with a person; without the scope for it, texts can be sent to the person's id."""
+        try:
+            told = await self._client.call("conversations.open", {"users": sender})
+        except SlackRefused as error:
+            if error.error == "missing_scope":
+                return sender
+            raise Undeliverable(f"Slack opens no direct messages with {sender}: {error.error}") from error
+        return words(table(told, "channel"), "id") or sender
 
     def draft_pause(self, conversation: ConversationKey) -> float | None:
         """Slack accepts about fifty edits a minute from an app."""
