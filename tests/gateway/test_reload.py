@@ -15,6 +15,7 @@ from belino.domain.errors import ConfigError
 from belino.domain.outcome import MessageOutcome, TurnState
 from belino.domain.ports import Accept, Adapter, AdapterContext
 from belino.domain.turn import Final, ReplyPart, Turn
+from belino.gateway.accounts import STOP_SECONDS
 from belino.gateway.gateway import Gateway
 from belino.gateway.reload import ConfigSource, applicable, as_text, differences
 from belino.net.redact import Secret
@@ -32,12 +33,15 @@ class CountedWire(Wire):
         super().__init__(config, desk)
         self.runs = 0
         self.ended = False
+        self.may_end = asyncio.Event()
+        self.may_end.set()
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
         self.runs += 1
         try:
             await super().run(accept, cursor)
         finally:
+            await self.may_end.wait()
             self.ended = True
 
 
@@ -281,6 +285,21 @@ async def test_an_account_is_connected_again_on_request_and_an_unknown_one_is_re
         await until(lambda: [wire.ended for _, wire in house.made] == [True, False])
         with pytest.raises(ConfigError, match="there is no account memory:other"):
             await gateway.reload(reconnect=[OTHER])
+
+
+async def test_an_adapter_that_ignores_its_end_does_not_hold_a_reload_up(house: ChangingHouse) -> None:
+    async with house.at_work() as gateway:
+        await until(lambda: house.made[0][1].runs)
+        old = house.made[0][1]
+        old.may_end.clear()
+        house.wanted = lambda: gateway.config
+        async with asyncio.TaskGroup() as group:
+            reloading = group.create_task(gateway.reload(reconnect=[DEFAULT]))
+            await house.clock.wake(STOP_SECONDS)
+            assert (await reloading).reconnected == ("memory:default",)
+        assert not old.ended
+        old.may_end.set()
+        await until(lambda: old.ended)
 
 
 async def test_a_reload_that_a_signal_asks_for_is_carried_out(house: ChangingHouse) -> None:

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from belino import registry
+from belino.aio.deadline import deadline
 from belino.config import AdapterConfig
 from belino.delivery.connections import Account
 from belino.domain.errors import ConfigError
@@ -14,6 +16,8 @@ from belino.domain.ports import Adapter, AdapterContext, Clock, Taken, TakesOver
 from belino.gateway.adapter_context import AccountContext, PayloadWitness
 from belino.gateway.health import HealthBoard
 from belino.net.guard import Guard
+
+STOP_SECONDS = 10.0
 
 MakeAdapter = Callable[[AdapterConfig, AdapterContext], Adapter]
 Listen = Callable[[Account], Coroutine[object, object, None]]
@@ -142,4 +146,6 @@ class Accounts:
     async def _stop(self, account: Account) -> None:
         if (task := self._tasks.pop(account, None)) is not None:
             task.cancel()
-            await asyncio.wait({task})
+            with suppress(TimeoutError):  # one that ignores its cancellation must not hold the others up
+                async with deadline(self._clock, STOP_SECONDS):
+                    await asyncio.wait({task})
