@@ -21,7 +21,10 @@ class Librarian:
 
 async def main() -> None:
     home = Home.at()
-    async with Gateway(load(home), home, agent=Librarian(), source=file_source(home)) as gateway, asyncio.TaskGroup() as group:
+    async with (
+        Gateway(load(home), home, agent=Librarian(), source=file_source(home)) as gateway,
+        asyncio.TaskGroup() as group,
+    ):
         group.create_task(serve(gateway, ready=lambda url: print(url, flush=True)))  # noqa: T201
         await gateway.run()
 
