@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
-from belino import Final, Gateway, Home, ReplyPart, TextBlock, Turn, file_source, load, serve
+from belino import Final, Gateway, Home, ReplyPart, TextBlock, Turn, load, serve
 
 
 class Librarian:
@@ -21,10 +21,7 @@ class Librarian:
 
 async def main() -> None:
     home = Home.at()
-    async with (
-        Gateway(load(home), home, agent=Librarian(), source=file_source(home)) as gateway,
-        asyncio.TaskGroup() as group,
-    ):
+    async with Gateway(load(home), home, agent=Librarian()) as gateway, asyncio.TaskGroup() as group:
         group.create_task(serve(gateway, ready=lambda url: print(url, flush=True)))  # noqa: T201
         await gateway.run()
 
