@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from belino import registry
-from belino.config import Config, ServerConfig, as_table, from_table, load, reference, template
+from belino.config import Config, ServerConfig, as_table, from_table, keep_good, load, load_good, reference, template
 from belino.domain.errors import ConfigError
 from belino.net.redact import Secret
 from belino.storage.home import Home
@@ -124,7 +124,10 @@ def test_a_planted_env_or_config_file_in_the_working_folder_changes_nothing(
     ("text", "says"),
     [
         ("[server]\nprot = 1", "server.prot is not a key belino knows; did you mean port? Known keys here: allowed_"),
-        ("[servr]\nport = 1", "servr is not a key belino knows; did you mean server? Known keys here: adapters, agent"),
+        (
+            "[servr]\nport = 1",
+            "servr is not a key belino knows; did you mean server? Known keys here: access, adapters, ",
+        ),
         ('[server]\nport = "8787"', "server.port must be a valid integer, not a string; the default is 8787"),
         ("[server]\nport = true", "server.port must be a valid integer, not true or false; the default is 8787"),
         ("[server]\nport = 70000", "server.port must be from 0 to 65535, not 70000; the default is 8787"),
@@ -348,3 +351,42 @@ def test_the_time_zone_is_one_of_the_iana_database() -> None:
     assert from_table({"context": {"timezone": "Europe/Berlin"}}).context.timezone == "Europe/Berlin"
     with pytest.raises(ConfigError, match="there is no time zone 'Berlin'"):
         from_table({"context": {"timezone": "Berlin"}})
+
+
+def test_the_copy_that_worked_last_is_the_file_byte_for_byte_and_for_its_owner_only(
+    home: Home, read: Callable[[str], Config], monkeypatch: pytest.MonkeyPatch, parrot: None
+) -> None:
+    monkeypatch.setenv("PARROT", CANARY)
+    text = '# mine\n[adapters.parrot]\ntoken = "env:PARROT"\n'
+    read(text)
+    keep_good(home)
+    good = home.path / "last-good.toml"
+    assert good.read_text() == text and good.stat().st_mode & 0o777 == 0o600
+    (home.path / "belino.toml").write_text("[server]\nport = ")
+    with pytest.raises(ConfigError):
+        load(home)
+    kept = load_good(home)
+    assert kept is not None and ("parrot", "default") in {(each.platform, each.account) for each in kept.adapters}
+
+
+def test_there_is_no_good_copy_without_a_file_nor_one_that_no_longer_works(
+    home: Home, read: Callable[[str], Config], monkeypatch: pytest.MonkeyPatch, parrot: None
+) -> None:
+    keep_good(home)
+    assert load_good(home) is None
+    monkeypatch.setenv("PARROT", CANARY)
+    read('[adapters.parrot]\ntoken = "env:PARROT"\n')
+    keep_good(home)
+    monkeypatch.delenv("PARROT")
+    assert load_good(home) is None
+
+
+def test_the_copy_has_the_format_of_its_file_and_an_older_one_in_the_other_format_goes(home: Home) -> None:
+    (home.path / "belino.toml").write_text("retention_days = 1\n")
+    keep_good(home)
+    (home.path / "belino.toml").unlink()
+    (home.path / "belino.json").write_text('{"retention_days": 2}')
+    keep_good(home)
+    assert [path.name for path in home.path.glob("last-good.*")] == ["last-good.json"]
+    kept = load_good(home)
+    assert kept is not None and kept.retention_days == 2

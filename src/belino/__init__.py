@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         TurnMessage,
     )
     from belino.gateway.gateway import Gateway
+    from belino.gateway.reload import file_source
     from belino.net.redact import Secret
     from belino.storage.home import Home
     from belino.web.server import serve
@@ -73,6 +74,7 @@ _WHERE = {
     "Toolbox": "belino.domain.turn",
     "Turn": "belino.domain.turn",
     "TurnMessage": "belino.domain.turn",
+    "file_source": "belino.gateway.reload",
     "load": "belino.config",
     "serve": "belino.web.server",
 }
@@ -111,6 +113,7 @@ __all__ = [
     "Turn",
     "TurnMessage",
     "__version__",
+    "file_source",
     "load",
     "serve",
 ]

@@ -159,7 +159,7 @@ async def test_a_webhook_in_the_way_and_one_that_is_missing_are_found(
     assert (await findings(called))["webhook"][:2] == (False, "none is set")
     server.updates.webhook.url = "https://elsewhere.example/hook"
     ok, says, cure = (await findings(bot))["webhook"]
-    assert not ok and "still set" in says and "deleteWebhook" in cure
+    assert not ok and "still set" in says and "--take-over" in cure
     assert (await findings(called))["webhook"][0]
     server.updates.webhook.last_error = (1_767_268_800, "Connection refused")
     assert (await findings(called))["webhook"][2] == "Telegram says: Connection refused"

@@ -485,7 +485,7 @@ def test_a_group_that_became_a_supergroup_says_its_new_id_and_the_supergroup_the
         ("callback_query", "an update of the kind callback query"),
         ("poll_update", "an update of the kind poll"),
         ("message_reaction_count", "an update of the kind message reaction count"),
-        ("my_chat_member", "an update of the kind my chat member"),
+        ("my_chat_member", "the bot was added"),
         ("guest_message", "an update of the kind guest message"),
         ("giveaway", "giveaway"),
     ],

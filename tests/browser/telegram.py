@@ -7,6 +7,8 @@ import time
 from typing import Any, Self
 
 from belino.testing import TelegramServer
+from belino.testing.faults import CannedAnswer, Faults
+from belino.testing.telegram.updates import WEBHOOK_SET
 
 START_SECONDS = 60.0
 
@@ -38,6 +40,35 @@ class Telegram:
     def post(self, **fields: Any) -> None:
         """Ann sends something to the group."""
         self._loop.call_soon_threadsafe(lambda: self.server.say(self.group, self.ann, **fields))
+
+    def invite(self) -> None:
+        """Ann adds the bot to the group."""
+        self._loop.call_soon_threadsafe(lambda: self.server.invite(self.group, self.ann))
+
+    def refuse(self, method: str) -> None:
+        """Every call of a method is refused, as with a revoked token, until `accept`."""
+        refusal = CannedAnswer(status=401, description="Unauthorized")
+        self._loop.call_soon_threadsafe(lambda: self.server.fail(method, refusal, times=1_000))
+
+    def hook(self, url: str) -> None:
+        """Another program sets a webhook."""
+
+        def set_webhook() -> None:
+            self.server.updates.webhook.url = url
+            self.server.updates.interrupt(WEBHOOK_SET)
+
+        self._loop.call_soon_threadsafe(set_webhook)
+
+    def accept(self) -> None:
+        """Calls are answered again."""
+        done = threading.Event()
+
+        def forget() -> None:
+            self.server.faults = Faults()
+            done.set()
+
+        self._loop.call_soon_threadsafe(forget)
+        assert done.wait(START_SECONDS)
 
     def code(self) -> str:
         """The code the last stranger was told, once that is so: the page may know of them before."""

@@ -70,7 +70,7 @@ def test_a_stranger_is_let_in_by_code_and_out_again_by_keyboard_alone(
     expect(page.get_by_role("button", name=f"Revoke: {NAME}")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_text("No one was approved by code.")).to_be_visible()
-    expect(page.get_by_role("heading", name="People who write directly")).to_be_focused()
+    expect(page.get_by_role("heading", name="People and groups")).to_be_focused()
     page.keyboard.press("Escape")
     expect(door).to_be_focused()
     expect(door).to_have_accessible_name("People")

@@ -82,6 +82,20 @@ async def test_a_stranger_on_telegram_is_let_in_and_out_from_the_command_line(be
     assert "there are no pairings" in (await asyncio.to_thread(belino, "pair", "ls")).stdout
 
 
+async def test_a_group_that_the_bot_was_added_to_is_allowed_from_the_command_line(belino: Belino, scene: Scene) -> None:
+    harbour = scene.server.group("Harbour")
+    scene.server.invite(harbour, scene.ann)
+    async with asyncio.timeout(PATIENCE):
+        while not (groups := read(await asyncio.to_thread(belino, "pair", "--json"))["groups"]):
+            pass
+    assert [(g["name"], g["inviter"]["name"]) for g in groups] == [("Harbour", "Ann")]
+    done = await asyncio.to_thread(belino, "pair", groups[0]["group"])
+    assert done.returncode == 0 and "Ann and owners may command the agent there" in done.stdout
+    scene.server.say(harbour, scene.ann, "@belino_bot hello")
+    assert "I am the demo agent" in await _sent_to(scene, harbour["id"])
+    assert read(await asyncio.to_thread(belino, "pair", "--revoke", groups[0]["group"], "--json")) == {"revoked": True}
+
+
 async def _sent_to(scene: Scene, chat: int, *, after: int = 0) -> str:
     """What the bot said in a chat, once it has said more than `after` things."""
     async with asyncio.timeout(PATIENCE):

@@ -193,8 +193,11 @@ def test_login_prints_a_fresh_link_that_works_once(gateway: GatewayProcess, beli
         (("mcp", "--conversation", "web:default:no"), "there is no conversation web:default:no; see `belino channels`"),
         (("outbox", "show", "p", "--json"), "there is no parcel p; see `belino outbox`"),
         (("token", "revoke", "t", "--json"), "there is no token t; see `belino token ls`"),
-        (("pair", "--revoke", "x"), "'x' is not a sender; write platform:account:sender, as `belino pair` shows it"),
-        (("pair", "--revoke", "web:a:b", "--json"), "web:a:b is not paired; see `belino pair`"),
+        (("pair", "--revoke", "x"), "'x' is neither a sender nor a group; write it as `belino pair` shows it"),
+        (
+            ("pair", "--revoke", "web:a:b", "--json"),
+            "web:a:b is neither paired nor a group that asked; see `belino pair`",
+        ),
     ],
     ids=["message", "ref", "form", "conversation", "pending", "tools", "parcel", "token", "person", "pairing"],
 )

@@ -52,6 +52,25 @@ async def test_a_webhook_that_is_still_set_is_a_warning(belino: Belino, telegram
         assert done.status == 200
     answer = read(await setup(belino, telegram, "--json"))
     assert any("webhook is still set" in finding["says"] and not finding["ok"] for finding in answer["findings"])
+    assert telegram.updates.webhook.url == hook["url"]
+    taken = read(await setup(belino, telegram, "--json", "--take-over"))
+    assert all(finding["ok"] for finding in taken["findings"]) and telegram.updates.webhook.url == ""
+
+
+async def test_who_sets_up_a_bot_with_a_webhook_is_asked_before_it_is_removed(
+    home: Path, telegram: TelegramServer
+) -> None:
+    for typed, left in (("", True), ("yes", False)):
+        telegram.updates.webhook.url = "http://127.0.0.1:9/hook"
+        shown = await asyncio.to_thread(
+            on_a_terminal,
+            *("setup", "telegram", "--token-env", "BOT_TOKEN", "--set", f"api_url={telegram.url}"),
+            home=home,
+            typed={"The program there gets none.": typed},
+            BOT_TOKEN=TOKEN,
+        )
+        assert shown.returncode == 0 and "a webhook at 127.0.0.1" in shown.stdout.replace("\r\n", " ")
+        assert bool(telegram.updates.webhook.url) is left
 
 
 async def test_what_was_in_the_file_stays(belino: Belino, home: Path, telegram: TelegramServer) -> None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from belino.domain.errors import AdapterError
+from belino.domain.errors import AdapterError, Unauthorized
 from belino.domain.limits import Limits, Once
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message, Unsupported
@@ -87,7 +87,7 @@ def changed(**changes: Any) -> Callable[[Any], Any]:
 
 
 async def test_the_example_adapter_keeps_the_whole_contract() -> None:
-    assert len(await check_adapter(trial())) == 9
+    assert len(await check_adapter(trial())) == 10
 
 
 async def test_what_the_trial_does_not_bring_is_not_claimed_to_be_checked() -> None:
@@ -223,6 +223,16 @@ class Deaf(MemoryAdapter):
             return Receipt(message_id=str(error), sent=self._context.clock.now())
 
 
+class Trusting(MemoryAdapter):
+    """Takes refused credentials for any other failure."""
+
+    async def send(self, parcel: Parcel) -> Receipt:
+        try:
+            return await super().send(parcel)
+        except Unauthorized as error:
+            raise AdapterError(str(error)) from error
+
+
 class Blind(MemoryAdapter):
     """Says it can read back, and cannot."""
 
@@ -245,6 +255,7 @@ class Loud(MemoryAdapter):
         (Gulp, "stream them"),
         (Other, "gave other bytes than the platform"),
         (Deaf, "must raise RateLimited"),
+        (Trusting, "must raise Unauthorized"),
         (Blind, "needs find_sent"),
         (Loud, "must be a lower-case word"),
     ],

@@ -152,7 +152,7 @@ async def test_a_package_is_named_in_the_configuration_and_keeps_the_contract(
             refuse=lambda status, headers: parrot.refusals.append((status, dict(headers))),
         )
     )
-    assert len(checked) == 9
+    assert len(checked) == 10
 
 
 def call_hook(gateway: GatewayProcess, body: dict[str, Any], token: str) -> int:

@@ -4,14 +4,15 @@ import asyncio
 from pathlib import Path
 
 from belino.config import AdapterConfig
-from belino.delivery.send import ConnectedAccounts
+from belino.delivery.connections import ConnectedAccounts, SendingBlocked
 from belino.domain.errors import Unauthorized
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Accept, Adapter, AdapterContext
 from belino.domain.reply import Parcel, ParcelState
 from belino.domain.stored import ParcelRecord
 from belino.gateway.gateway import Gateway
-from belino.gateway.supervise import CONNECT_SECONDS, UNAUTHORIZED_SECONDS
+from belino.gateway.supervise import CONNECT_SECONDS
+from belino.testing import FakeClock
 from belino.testing.memory import Config as MemoryConfig
 from gateway.house import House, Wire, until
 
@@ -115,11 +116,11 @@ async def test_an_account_that_is_refused_keeps_its_answers_and_spends_no_try_on
         assert (record.state, record.attempts) == (ParcelState.READY, 0)
         assert await gateway.retry_parcel(record.key) is not None
         assert (await told(gateway, "the token was revoked")).attempts == 0
-        await house.clock.advance(UNAUTHORIZED_SECONDS)
+        await house.clock.advance(5)
         await until(lambda: gateway.health()["memory", "default"].restarts == 2)
         assert house.wire.offered == []
         house.open()
-        await house.clock.advance(UNAUTHORIZED_SECONDS)
+        await house.clock.advance(15)
         await until(lambda: house.wire.texts() == ["turn 1"])
         (record,) = await gateway.store.parcels()
         assert record.attempts == 1
@@ -149,24 +150,151 @@ async def test_an_account_that_is_down_holds_up_no_other(tmp_path: Path) -> None
         assert house.wire.offered == []
 
 
+MEMORY = ("memory", "default")
+
+
+def at(channel: str) -> ConversationKey:
+    return ConversationKey(platform="memory", account="default", channel=channel)
+
+
+class Lines:
+    """The connections of two accounts, one of them up, and who was woken."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.woken: list[ConversationKey] = []
+        self.accounts = ConnectedAccounts([MEMORY, ("memory", "other")], self.woken.append, self.clock)
+        self.accounts.up(MEMORY)
+
+    def may(self, where: ConversationKey) -> bool:
+        return self.accounts.why_not(where) is None
+
+
 def test_a_line_wakes_who_waits_for_it_once_for_all_that_is_new() -> None:
     woken = list[ConversationKey]()
-    lines = ConnectedAccounts([("memory", "default"), ("memory", "other")], woken.append)
-    assert lines.why_not(HERE) == ""
-    lines.down(("memory", "default"))
+    lines = ConnectedAccounts([MEMORY, ("memory", "other")], woken.append, FakeClock())
+    assert lines.why_not(HERE) == SendingBlocked(reason="")
+    lines.down(MEMORY)
     assert woken == []
-    lines.down(("memory", "default"), "broken")
-    lines.down(("memory", "default"), "broken")
+    lines.down(MEMORY, "broken")
+    lines.down(MEMORY, "broken")
     assert woken == [HERE]
-    assert lines.why_not(HERE) == "broken"
-    lines.down(("memory", "default"))
-    assert lines.why_not(HERE) == "broken"
-    lines.up(("memory", "default"))
-    lines.up(("memory", "default"))
+    assert lines.why_not(HERE) == SendingBlocked(reason="broken")
+    lines.down(MEMORY)
+    assert lines.why_not(HERE) == SendingBlocked(reason="broken")
+    lines.up(MEMORY)
+    lines.up(MEMORY)
     assert woken == [HERE, HERE]
     assert lines.why_not(HERE) is None
-    assert lines.why_not(THERE) == ""
+    assert lines.why_not(THERE) == SendingBlocked(reason="")
 
 
 def test_an_account_without_an_adapter_is_no_line_that_could_be_down() -> None:
-    assert ConnectedAccounts([], lambda _: None).why_not(HERE) is None
+    assert ConnectedAccounts([], lambda _: None, FakeClock()).why_not(HERE) is None
+
+
+async def test_after_a_refusal_one_conversation_tries_again_and_the_others_wait_for_it() -> None:
+    lines = Lines()
+    assert lines.accounts.refused(at("a"), "who are you?") == 5
+    assert lines.accounts.why_not(at("a")) == SendingBlocked(reason="who are you?", seconds=5)
+    assert lines.accounts.why_not(at("b")) == SendingBlocked(reason="who are you?")
+    await lines.clock.advance(5)
+    assert [lines.may(at(name)) for name in "ab"] == [True, False]
+    assert lines.accounts.refused(at("a"), "who are you?") == 15
+    assert lines.woken == []
+    await lines.clock.advance(15)
+    lines.accounts.accepted(MEMORY)
+    assert lines.woken == [at("a"), at("b")]
+    assert [lines.may(at(name)) for name in "ab"] == [True, True]
+
+
+async def test_a_send_that_was_under_way_when_another_was_refused_does_not_count_as_a_second_refusal() -> None:
+    lines = Lines()
+    lines.accounts.refused(at("a"), "who are you?")
+    await lines.clock.advance(1)
+    assert lines.accounts.refused(at("b"), "who are you?") == 4
+    assert lines.accounts.why_not(at("a")) == SendingBlocked(reason="who are you?", seconds=4)
+
+
+async def test_a_success_elsewhere_frees_a_line_at_once_and_a_line_that_is_refused_again_a_step_earlier() -> None:
+    lines = Lines()
+    lines.accounts.refused(at("a"), "who are you?")
+    lines.accounts.succeeded(MEMORY)
+    lines.accounts.succeeded(MEMORY)
+    assert lines.woken == [at("a")]
+    assert lines.may(at("a"))
+    for wait in (5.0, 15.0, 60.0, 60.0):
+        lines.accounts.refused(at("a"), "who are you?")
+        lines.accounts.succeeded(MEMORY)
+        assert lines.accounts.why_not(at("a")) == SendingBlocked(reason="who are you?", seconds=wait)
+        await lines.clock.advance(wait)
+
+
+async def test_a_conversation_with_nothing_to_send_leaves_the_attempt_to_another_one() -> None:
+    lines = Lines()
+    lines.accounts.refused(at("a"), "who are you?")
+    assert not lines.may(at("b"))
+    await lines.clock.advance(5)
+    lines.accounts.passed(at("b"))
+    assert lines.woken == []
+    lines.accounts.passed(at("a"))
+    assert lines.woken == [at("b")]
+    assert lines.may(at("b"))
+    lines.accounts.passed(at("b"))
+    assert [lines.may(at(name)) for name in "abc"] == [True, True, True]
+
+
+def test_an_account_that_connects_again_has_its_refusals_forgotten() -> None:
+    lines = Lines()
+    lines.accounts.refused(at("a"), "who are you?")
+    lines.accounts.down(MEMORY, "broken")
+    lines.accounts.up(MEMORY)
+    assert lines.may(at("b"))
+
+
+def test_who_waits_for_an_account_that_is_removed_is_woken() -> None:
+    lines = Lines()
+    assert not lines.may(THERE)
+    lines.accounts.forget(("memory", "other"))
+    assert lines.woken == [THERE]
+    assert lines.may(THERE)
+
+
+async def test_an_answer_refused_once_goes_out_after_five_seconds_and_at_once_if_an_arrival_proves_the_token(
+    house: House,
+) -> None:
+    house.prepare().refusals.append(Unauthorized("who are you?"))
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say())
+        await told(gateway, "who are you?")
+        assert gateway.health()[MEMORY].state == "unauthorized"
+        await house.clock.wake(5)
+        await until(lambda: house.wire.texts() == ["turn 1"])
+        await until(lambda: gateway.health()[MEMORY].works)
+        house.wire.refusals.append(Unauthorized("who are you?"))
+        await gateway.accept(house.say())
+        await until(lambda: not house.wire.refusals)
+        await told(gateway, "who are you?")
+        await gateway._intake.for_account(*MEMORY)(house.say("proof", channel="open", addressed=False))
+        await until(lambda: "turn 2" in house.wire.texts("dm"))
+
+
+async def test_a_revoked_token_is_tried_by_one_conversation_and_loses_no_answer_of_any(house: House) -> None:
+    wire = house.prepare()
+    wire.refusals.extend(Unauthorized("the token was revoked") for _ in range(4))
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say())
+        await told(gateway, "the token was revoked")
+        for channel in ("team", "open"):
+            await gateway.accept(house.say(channel=channel))
+        while await reasons(gateway) != ["the token was revoked"] * 3:
+            await asyncio.sleep(0.001)
+        assert len(wire.offered) == 1
+        for wait in (5, 15, 60):
+            await house.clock.wake(wait)
+        await until(lambda: len(wire.offered) == 4)
+        assert {parcel.conversation.channel for parcel in wire.offered} == {"dm"}
+        assert gateway.health()[MEMORY].reason == "sending: the token was revoked"
+        await house.clock.wake(300)
+        await until(lambda: len(wire.seen) == 3)
+        await until(lambda: gateway.health()[MEMORY].works)

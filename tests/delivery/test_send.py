@@ -5,7 +5,8 @@ from random import Random
 
 import pytest
 
-from belino.delivery.send import FIRST_WAIT, PATIENCE_GROWS, TRIES, UNAUTHORIZED_SECONDS
+from belino.aio.retry import recheck_after
+from belino.delivery.send import FIRST_WAIT, PATIENCE_GROWS, TRIES
 from belino.domain.errors import AdapterError, NothingToEdit, RateLimited, StoreFull, Unauthorized, Undeliverable
 from belino.domain.limits import Limits, Once
 from belino.domain.message import Author
@@ -46,11 +47,12 @@ async def test_a_clock_that_is_turned_back_has_no_answer_wait_for_it_to_come_rou
     async with house.at_work() as gateway:
         await gateway.accept(house.say())
         await parcel(gateway, ParcelState.READY)
-        await house.clock.asleep(UNAUTHORIZED_SECONDS if isinstance(why, Unauthorized) else 42.5)
+        wait = recheck_after(1) if isinstance(why, Unauthorized) else 42.5
+        await house.clock.asleep(wait)
         house.clock.turn(timedelta(hours=-1))
-        await house.clock.advance(42.4)
+        await house.clock.advance(wait - 0.1)
         assert len(house.wire.offered) == 1
-        await house.clock.advance(300)
+        await house.clock.advance(0.2)
         await until(lambda: house.wire.texts() == ["turn 1"])
 
 
@@ -130,7 +132,7 @@ async def test_refused_credentials_hold_an_answer_up_and_do_not_lose_it(house: H
         await gateway.accept(house.say())
         for times in range(2 * TRIES):
             await until(lambda: gateway.counters.parcels["ready"] == times + 1)  # noqa: B023 - awaited in its round
-            await house.clock.wake(UNAUTHORIZED_SECONDS)
+            await house.clock.wake(recheck_after(times + 1))
         await until(lambda: house.wire.texts() == ["turn 1"])
 
 

@@ -37,8 +37,12 @@ class Slow(MemoryAdapter):
             await asyncio.Event().wait()
 
 
+async def frames() -> AsyncIterator[bytes]:
+    yield b"frames"
+
+
 def film() -> Parcel:
-    one = OutgoingFile(name="film.mp4", mime="video/mp4", size=6, sha256="0" * 64, send_as=SendAs.VIDEO)
+    one = OutgoingFile(name="film.mp4", mime="video/mp4", size=6, sha256="0" * 64, send_as=SendAs.VIDEO, chunks=frames)
     return Parcel(key="film", conversation=DM, kind=ParcelKind.FILES, files=(one,), trace="t")
 
 

@@ -12,7 +12,7 @@ import pytest
 from belino.domain.errors import AdapterError
 from belino.domain.outcome import Finding
 from belino.gateway import doctor
-from belino.gateway.supervise import AdapterHealth
+from belino.gateway.health import AdapterHealth
 from belino.media.sandbox.sandbox import Level, Sandbox
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
@@ -139,7 +139,7 @@ async def test_an_adapter_is_as_well_as_it_says_and_as_its_platform_is() -> None
     hangs = AdapterHealth(state="starting", since=NOW, reason="nobody answers")
     unwell = AdapterHealth(state="unauthorized", since=NOW, reason="refused")
     (state, check) = await doctor.check_adapters(adapters, {key: unwell})
-    assert (state.ok, state.says, check.ok) == (False, "unauthorized: refused", False)
+    assert (state.ok, state.says, check.ok) == (False, "unauthorized since 2026-01-01 00:00 UTC: refused", False)
     assert "credentials" in state.cure
     begins = AdapterHealth(state="starting", since=NOW)
     assert [(await doctor.check_adapters(adapters, {key: each}))[0].ok for each in (begins, hangs)] == [True, False]

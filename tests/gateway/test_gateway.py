@@ -18,8 +18,8 @@ from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.domain.turn import Final, ReplyPart, Turn
 from belino.gateway.events import NoticeKind, TurnNotice
-from belino.gateway.gateway import INDEX_SECONDS, Gateway
-from belino.gateway.maintenance import SWEEP_SECONDS, release_memory
+from belino.gateway.gateway import Gateway
+from belino.gateway.maintenance import INDEX_SECONDS, SWEEP_SECONDS, release_memory
 from belino.testing import ScriptedAgent
 from gateway.house import BOB, EVE, PATIENCE, House, until
 
@@ -465,7 +465,7 @@ async def test_memory_is_released_after_an_index_was_brought_up_to_date(
 ) -> None:
     released: list[None] = []
     behind = [0, 1]
-    monkeypatch.setattr("belino.gateway.gateway.release_memory", lambda: released.append(None))
+    monkeypatch.setattr("belino.gateway.maintenance.release_memory", lambda: released.append(None))
 
     async def index_ahead() -> int:
         return behind.pop(0)

@@ -71,7 +71,7 @@ async def found(gateway: Gateway, message: Message) -> bool:
 async def test_nothing_is_read_ahead_unless_that_is_configured(house: House) -> None:
     async with house.at_work() as gateway:
         message = await sent(house, gateway)
-        assert "read_ahead" not in vars(gateway) and not house.clock.sleeps_for(QUIET_SECONDS)
+        assert gateway._readers._ahead is None and not house.clock.sleeps_for(QUIET_SECONDS)
         assert not await found(gateway, message)
 
 

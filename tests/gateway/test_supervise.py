@@ -8,14 +8,13 @@ from typing import cast
 
 import pytest
 
-from belino.domain.errors import AdapterError, RateLimited, Unauthorized, Unreached
+from belino.domain.errors import AdapterError, ListeningRefused, RateLimited, Unauthorized, Unreached
 from belino.domain.ports import Accept, Adapter
+from belino.gateway.health import AdapterHealth
 from belino.gateway.supervise import (
     CONNECT_SECONDS,
     HEALTHY_SECONDS,
-    UNAUTHORIZED_SECONDS,
     UNREACHED_SECONDS,
-    AdapterHealth,
     keep_running,
 )
 from belino.storage.inbox import InboxVerbs
@@ -77,6 +76,7 @@ class Ward:
         self.inbox = Cursors()
         self.adapter = kind(self.clock, *deaths)
         self.health: list[AdapterHealth] = []
+        self.nudged = asyncio.Event()
 
     @asynccontextmanager
     async def supervised(self) -> AsyncIterator[None]:
@@ -90,6 +90,7 @@ class Ward:
                     clock=self.clock,
                     rng=Highest(),
                     report=self.health.append,
+                    nudged=self.nudged,
                 )
             )
             await settle()
@@ -143,15 +144,61 @@ async def test_each_restart_goes_on_from_the_cursor_the_store_has_then() -> None
         assert ward.adapter.cursors == ["0", "7"]
 
 
-async def test_refused_credentials_keep_an_adapter_down_for_long_and_its_reason_visible() -> None:
-    ward = Ward(Unauthorized("the platform refused our credentials"))
+@pytest.mark.parametrize(
+    ("error", "state", "waits"),
+    [
+        (Unauthorized("the platform refused our credentials"), "unauthorized", (5, 15, 60, 300, 300)),
+        (ListeningRefused("another program listens"), "impaired", (5, 15, 60, 60, 60)),
+    ],
+    ids=["unauthorized", "conflict"],
+)
+async def test_an_adapter_that_is_refused_is_checked_again_soon_and_later_ever_more_rarely(
+    error: AdapterError, state: str, waits: tuple[float, ...]
+) -> None:
+    ward = Ward(*[error] * len(waits))
     async with ward.supervised():
-        assert ward.health[-1].state == "unauthorized"
-        assert "credentials" in ward.health[-1].reason
-        await ward.clock.advance(UNAUTHORIZED_SECONDS - 1)
-        assert ward.runs == 1
+        for runs, wait in enumerate(waits, 1):
+            assert (ward.health[-1].state, ward.health[-1].reason) == (state, str(error))
+            await ward.clock.advance(wait - 0.1)
+            assert ward.runs == runs
+            await ward.clock.advance(0.1)
+            assert ward.runs == runs + 1
+        assert ward.health[-1].state == "running"
+
+
+async def test_a_single_refusal_after_a_long_outage_is_checked_again_after_five_seconds() -> None:
+    ward = Ward(*[Unreached("nobody is there")] * 6, Unauthorized("who are you?"))
+    async with ward.supervised():
+        await ward.clock.advance(1 + 2 + 4 + 8 + 16 + UNREACHED_SECONDS)
+        assert (ward.runs, ward.health[-1].reason) == (7, "who are you?")
+        await ward.clock.advance(5)
+        assert ward.health[-1].state == "running"
+
+
+async def test_a_healthy_minute_forgives_earlier_refusals() -> None:
+    ward = Ward(*[Unauthorized("who are you?")] * 3)
+    async with ward.supervised():
+        await ward.clock.advance(5 + 15 + 60)
+        await ward.clock.advance(HEALTHY_SECONDS)
+        ward.adapter.deaths = [Unauthorized("who are you?")]
+        ward.adapter.die.set()
         await ward.clock.advance(1)
+        assert (ward.runs, ward.health[-1].reason) == (5, "who are you?")
+        await ward.clock.advance(5)
+        assert ward.health[-1].state == "running"
+
+
+async def test_a_success_elsewhere_on_the_account_has_a_first_refusal_checked_at_once_and_a_second_one_not() -> None:
+    ward = Ward(*[Unauthorized("who are you?")] * 2)
+    async with ward.supervised():
+        ward.nudged.set()
+        await settle()
         assert ward.runs == 2
+        ward.nudged.set()
+        await settle()
+        assert ward.runs == 2
+        await ward.clock.advance(15)
+        assert ward.health[-1].state == "running"
 
 
 async def test_a_platform_that_asks_to_wait_is_given_exactly_that_time() -> None:

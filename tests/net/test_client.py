@@ -301,3 +301,31 @@ def test_a_date_to_wait_for_is_a_date_of_the_platforms_clock(ahead: int) -> None
 
 def test_a_missing_header_asks_for_nothing() -> None:
     assert retry_after({"Date": "7"}, now=NOW) is None
+
+
+async def test_a_client_that_retires_ends_when_its_requests_have_and_can_still_be_used(
+    client: Client, serve: Serve
+) -> None:
+    arrived, go_on = asyncio.Event(), asyncio.Event()
+
+    async def answer(request: web.Request) -> web.Response:
+        arrived.set()
+        await go_on.wait()
+        return web.Response(text="done")
+
+    async def ask() -> bytes:
+        async with client.request("GET", url) as response:
+            return await response.read(100)
+
+    url = await serve(answer)
+    async with asyncio.TaskGroup() as group:
+        asked = group.create_task(ask())
+        await arrived.wait()
+        retired = group.create_task(client.retire())
+        await asyncio.sleep(0)
+        assert not retired.done()
+        go_on.set()
+        assert await asked == b"done"
+        await retired
+    assert client._sessions == {}
+    assert await ask() == b"done"

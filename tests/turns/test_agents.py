@@ -1,9 +1,13 @@
 """Who answers where, and under which name."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextvars import Context
+
+import pytest
 
 from belino.config import AgentConfig, from_table
-from belino.domain.errors import AgentError
+from belino.domain.errors import AgentError, ConfigError
 from belino.domain.message import ConversationKey
 from belino.domain.turn import ReplyPart, Turn
 from belino.testing import ScriptedAgent
@@ -78,6 +82,83 @@ async def test_every_agent_that_holds_something_is_closed_even_if_one_cannot_be(
             closed.append(self.name)
             raise AgentError("stuck")
 
-    agents._made = [(config, Holder(str(number))) for number, (config, _) in enumerate(agents._made)]
+    made = agents._generations[-1].made
+    made[:] = [(config, Holder(str(number))) for number, (config, _) in enumerate(made)]
     await agents.close()
     assert closed == ["0", "1"]
+
+
+class Closable:
+    """An agent that notes its end."""
+
+    remembers = sees_images = False
+
+    def __init__(self, name: object) -> None:
+        self.name = name
+        self.closed = False
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        raise AgentError("not asked")
+        yield
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def closables(monkeypatch: pytest.MonkeyPatch) -> dict[object, Closable]:
+    """Agents by their options, each made once at a time."""
+    made: dict[object, Closable] = {}
+
+    class Plugin:
+        def make(self, options: object) -> Closable:
+            if options == "broken":
+                raise ConfigError("this agent cannot be made")
+            made[options] = Closable(options)
+            return made[options]
+
+    monkeypatch.setattr("belino.turns.agents.registry.find", lambda _kind, _name: Plugin())
+    return made
+
+
+async def test_a_running_turn_keeps_its_agent_and_a_new_turn_gets_the_new_one(
+    closables: dict[object, Closable],
+) -> None:
+    agents = Agents(AgentConfig(name="Ada", options="old"))
+    where = ConversationKey(platform="memory", account="default", channel="x")
+    async with agents.turn():
+        await agents.adopt(agents.prepare(AgentConfig(name="Bea", options="new")))
+        assert (agents.at(where), agents.author(where).name) == (closables["old"], "Ada")
+        other = asyncio.get_running_loop().create_task(_agent_of_new_turn(agents, where), context=Context())
+        assert await other is closables["new"]
+        assert not closables["old"].closed
+    assert closables["old"].closed and not closables["new"].closed
+    assert agents.at(where) is closables["new"]
+
+
+async def _agent_of_new_turn(agents: Agents, where: ConversationKey) -> object:
+    async with agents.turn():
+        return agents.at(where)
+
+
+async def test_an_agent_that_did_not_change_is_kept_and_only_the_others_are_closed(
+    closables: dict[object, Closable],
+) -> None:
+    first = AgentConfig(options="same", places={"a": AgentConfig(options="old")})
+    agents = Agents(first)
+    same = agents.default
+    await agents.adopt(agents.prepare(AgentConfig(options="same", places={"a": AgentConfig(options="new")})))
+    assert agents.default is same and not closables["same"].closed
+    assert closables["old"].closed and not closables["new"].closed
+    await agents.close()
+    assert closables["same"].closed and closables["new"].closed
+
+
+async def test_agents_that_cannot_be_made_leave_the_current_ones_in_use(closables: dict[object, Closable]) -> None:
+    agents = Agents(AgentConfig(options="good"))
+    with pytest.raises(ConfigError):
+        agents.prepare(AgentConfig(options="good", places={"a": AgentConfig(options="broken")}))
+    unwanted = agents.prepare(AgentConfig(options="unwanted"))
+    await agents.discard(unwanted)
+    assert closables["unwanted"].closed and not closables["good"].closed
+    assert agents.default is closables["good"]

@@ -16,6 +16,7 @@ from belino.config import Config
 from belino.domain.message import ConversationKey
 from belino.domain.stored import GrantKind
 from belino.gateway.gateway import Gateway
+from belino.gateway.reload import file_source
 from belino.storage.home import Home
 from belino.web.server import serve
 
@@ -148,6 +149,7 @@ async def running(folder: Path, config: Config | None = None, **options: Any) ->
     config = replace(config, server=replace(config.server, port=0))
     told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     home = Home.at(folder / "home")
+    options.setdefault("source", file_source(home, change=lambda read: replace(read, server=config.server)))
     async with Gateway(config, home, **options) as gateway, asyncio.TaskGroup() as group:
         working = group.create_task(gateway.run())
         page = group.create_task(serve(gateway, ready=told.set_result))

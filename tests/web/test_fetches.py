@@ -10,7 +10,7 @@ import pytest
 
 from belino.config import AccessConfig, AdapterConfig, ChannelAccess, Config
 from belino.domain.ports import Adapter, AdapterContext
-from belino.gateway.gateway import from_registry
+from belino.gateway.accounts import from_registry
 from belino.media.image.header import image_size
 from belino.testing.files import make_png
 from belino.testing.memory import Config as MemoryConfig

@@ -11,7 +11,7 @@ import pytest
 from belino.config import AdapterConfig, Config
 from belino.domain.errors import StoreFull
 from belino.domain.ports import AdapterContext, Hook, HookAnswer
-from belino.gateway.gateway import from_registry
+from belino.gateway.accounts import from_registry
 from belino.testing import MemoryAdapter
 from belino.testing.memory import Config as MemoryConfig
 from belino.web.request_context import HOOK_READERS, HOOKS_AT_ONCE

@@ -6,7 +6,7 @@ from typing import Any
 from belino.config import AccessConfig, AdapterConfig, Config
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Adapter, AdapterContext
-from belino.gateway.gateway import from_registry
+from belino.gateway.accounts import from_registry
 from belino.testing import MemoryAdapter, MemoryPlatform
 from belino.testing.memory import Config as MemoryConfig
 

@@ -14,6 +14,8 @@ T = TypeVar("T")
 
 TRIES = 25
 """Attempts for errors other than a full disk: about twelve minutes."""
+RECHECK_SECONDS = (5.0, 15.0, 60.0, 300.0)
+"""Waits after refusals in a row. One may be the platform's mistake; only the operator can correct credentials."""
 
 
 _DICE = Random()  # noqa: S311 - jitter, not a secret
@@ -23,6 +25,11 @@ def backoff(attempt: int, *, first: float = 0.5, most: float = 60.0, rng: Random
     """Seconds to wait after attempt number `attempt` (from 1): full jitter under a doubling ceiling."""
     doublings = min(max(attempt, 1) - 1, 32)
     return rng.uniform(0.0, min(most, first * 2**doublings))
+
+
+def recheck_after(refusals: int) -> float:
+    """Seconds to wait after so many refusals in a row; 0 after none."""
+    return RECHECK_SECONDS[min(refusals, len(RECHECK_SECONDS)) - 1] if refusals > 0 else 0.0
 
 
 class Retry:

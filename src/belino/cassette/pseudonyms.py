@@ -106,6 +106,12 @@ class Secrets:
         known = {form: stand_in(secret) for secret in values if secret for form in _forms(secret)}
         self._instead = dict(sorted(known.items(), key=lambda one: -len(one[0])))
 
+    def joined(self, other: "Secrets") -> "Secrets":
+        """These secrets and others."""
+        both = Secrets(())
+        both._instead = dict(sorted({**self._instead, **other._instead}.items(), key=lambda one: -len(one[0])))
+        return both
+
     def hidden(self, text: str) -> str:
         """A text without secrets, known ones and those that look like one."""
         for secret, instead in self._instead.items():

@@ -1,18 +1,23 @@
-"""belino config show|check|init: print the settings, check them, or write a first file."""
+"""belino config show|check|init|reload: print the settings, check them, write a first file, or apply the file."""
 
 import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Any
 
 from belino.cli import OK
-from belino.cli.show import show_json, show_table
+from belino.cli.client import is_locked, needed_gateway
+from belino.cli.show import clean, show_json, show_table
 from belino.config import as_table, load, template
-from belino.domain.errors import ConfigError
+from belino.domain.errors import BelinoError, ConfigError
 from belino.storage.home import Home
+
+RELOAD_SECONDS = 120.0
+"""Time limit of the gateway: an adapter that is replaced ends first."""
 
 
 def config_arguments(parser: ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="show|check|init", help="what to do")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="show|check|init|reload", help="what to do")
     for name, says in (
         ("show", "print every current setting"),
         ("check", "check whether the configuration is valid"),
@@ -20,10 +25,21 @@ def config_arguments(parser: ArgumentParser) -> None:
     ):
         action = actions.add_parser(name, help=says, description=f"{says.capitalize()}.")
         action.add_argument("--config", type=Path, metavar="FILE", help="use this file instead of the state folder's")
+    says = "apply the configuration file to the running gateway, without dropping turns"
+    apply = actions.add_parser("reload", help=says, description=f"{says.capitalize()}.")
+    apply.add_argument(
+        "--reconnect",
+        action="append",
+        default=[],
+        metavar="ACCOUNT",
+        help="connect this account (platform:account) again, even if nothing changed",
+    )
 
 
 def run_config(args: Namespace) -> int:
     home = Home.at(args.home)
+    if args.action == "reload":
+        return _reload(args, home)
     if args.action == "init":
         return _init(args.config or home.path / "belino.toml", as_json=args.json)
     config = load(home, args.config)
@@ -37,6 +53,40 @@ def run_config(args: Namespace) -> int:
     else:
         print(says)
     return OK
+
+
+def _reload(args: Namespace, home: Home) -> int:
+    wish = {"reconnect": args.reconnect}
+    done = needed_gateway(home).ask("POST", "/api/config/reload", wish, seconds=RELOAD_SECONDS)
+    if args.json:
+        show_json(done)
+        return OK
+    for says in reload_lines(done):
+        print(clean(says))
+    return OK
+
+
+def apply_to_running(home: Home) -> tuple[dict[str, Any] | None, str]:
+    """Have the running gateway apply the file that was just written: what it did, and a sentence for the person."""
+    if not is_locked(home):
+        return None, "Start the gateway: belino serve"
+    try:
+        client = needed_gateway(home)
+        done: dict[str, Any] = client.ask("POST", "/api/config/reload", {"reconnect": []}, seconds=RELOAD_SECONDS)
+    except BelinoError as error:
+        return None, f"The running gateway did not apply it: {error}. Restart it."
+    if done["restart"]:
+        return done, f"Restart the running gateway: it is needed for {', '.join(done['restart'])}."
+    return done, "The running gateway has applied it."
+
+
+def reload_lines(done: dict[str, Any]) -> list[str]:
+    """What a reload did, a line each."""
+    lines = [f"applied {', '.join(done['applied'])}"] if done["applied"] else []
+    lines += [f"connected {account}" for account in done["reconnected"]]
+    lines += [f"removed {account}" for account in done["removed"]]
+    lines += [f"needs a restart: {', '.join(done['restart'])}"] if done["restart"] else []
+    return lines or ["nothing changed"]
 
 
 def _show(table: dict[str, object], *, as_json: bool) -> None:

@@ -23,7 +23,8 @@ from belino.net.redact import configure_logging, hide
 if TYPE_CHECKING:
     from belino.config import AdapterConfig, Config
     from belino.domain.ports import Adapter, AdapterContext
-    from belino.gateway.gateway import Gateway, MakeAdapter
+    from belino.gateway.accounts import MakeAdapter
+    from belino.gateway.gateway import Gateway
     from belino.testing import TelegramServer
     from belino.testing.telegram.crowd import ChattyGroup
 
@@ -195,7 +196,7 @@ def _config(server: "TelegramServer", crowd: "ChattyGroup", *, port: int) -> "Co
 def _with_voice(server: "TelegramServer", visitor: dict[str, Any]) -> "MakeAdapter":
     """The usual adapters, except that the page's visitor is a member of the group and may speak there."""
     from belino.adapters.telegram import Adapter as TelegramAdapter
-    from belino.gateway.gateway import from_registry
+    from belino.gateway.accounts import from_registry
 
     said: dict[str, str] = {}
     visitor_id = visitor["id"]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import FAILED, OK
-from belino.cli.client import ask, running_gateway
+from belino.cli.client import ask, needed_gateway, running_gateway
 from belino.cli.show import clean, counted, show_json, show_marks, show_table
 from belino.domain.errors import BelinoError, StoreError, StoreInUse
 from belino.domain.outcome import Finding
@@ -37,11 +37,29 @@ def doctor_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="salvage what can be read of a damaged database into a new one; the old file is kept",
     )
+    parser.add_argument(
+        "--live",
+        metavar="ACCOUNT",
+        help="send a picture, a voice note, a document and an album on this account (platform:account), read them "
+        "back, compare and delete them",
+    )
+    parser.add_argument(
+        "--to", metavar="CONVERSATION", help="with --live: where to send them (default: the owner's direct messages)"
+    )
+    parser.add_argument(
+        "--take-over",
+        metavar="ACCOUNT",
+        help="have the platform hand this account's events to belino instead of another program, such as a webhook",
+    )
 
 
 def run_doctor(args: Namespace) -> int:
     if args.repair:
         return _repair(args)
+    if args.live is not None:
+        return _check_media(args)
+    if args.take_over is not None:
+        return _take_over(args)
     home = Home.at(args.home)
     config, checked = _checked_config(home, args.config)
     findings = [_as_json(finding) for finding in checked]
@@ -49,12 +67,32 @@ def run_doctor(args: Namespace) -> int:
         findings += _examined(args, home, config)
     except BelinoError as error:
         findings.append(_as_json(Finding(name="store", ok=False, says=str(error))))
+    return _show_findings(args, findings)
+
+
+def _show_findings(args: Namespace, findings: list[dict[str, Any]]) -> int:
     ok = all(finding["ok"] for finding in findings)
     if args.json:
         show_json({"ok": ok, "findings": findings})
     else:
         show_marks([(f["ok"], f["name"], f"{f['says']}. {f['cure']}" if f["cure"] else f["says"]) for f in findings])
     return OK if ok else FAILED
+
+
+def _take_over(args: Namespace) -> int:
+    done = needed_gateway(Home.at(args.home)).ask("POST", "/api/take-over", {"account": args.take_over})
+    if args.json:
+        show_json(done)
+    else:
+        print(clean(f"{args.take_over} gets its events now; before, {done['from']} got them"))
+    return OK
+
+
+def _check_media(args: Namespace) -> int:
+    """Have the running gateway send media on an account and compare what the platform stored."""
+    wish = {"account": args.live, **({} if args.to is None else {"to": args.to})}
+    found = needed_gateway(Home.at(args.home)).ask("POST", "/api/doctor/live", wish, seconds=DOCTOR_SECONDS)
+    return _show_findings(args, found["findings"])
 
 
 def _checked_config(home: Home, path: Path | None) -> "tuple[Config | None, tuple[Finding, ...]]":

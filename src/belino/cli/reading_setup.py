@@ -11,6 +11,7 @@ import belino.understanding
 from belino import registry
 from belino.cli import FAILED, OK
 from belino.cli.client import is_locked
+from belino.cli.config import apply_to_running
 from belino.cli.setup import asked, asked_secretly, laid_down, pair_of, typed
 from belino.cli.show import clean, show_json, show_marks
 from belino.config import Config, from_table
@@ -164,10 +165,13 @@ async def _heard(understanding: "Understanding", provider: str) -> Finding:
 
 
 def _tell(args: Namespace, home: Home, wanted: _Wanted, findings: Sequence[Finding], *, ok: bool) -> None:
-    table, running = ".".join(wanted.path), is_locked(home)
+    table = ".".join(wanted.path)
+    done, applied = apply_to_running(home) if ok else (None, "")
     if args.json:
         found = [{"name": f.name, "ok": f.ok, "says": f.says, "cure": f.cure} for f in findings]
-        show_json({"ok": ok, "file": str(home.config_file), "table": table, "restart": running, "findings": found})
+        restart = is_locked(home) and (done is None or bool(done["restart"]))
+        told = {"file": str(home.config_file), "table": table, "restart": restart, "reloaded": done}
+        show_json({"ok": ok, **told, "findings": found})
         return
     show_marks([(f.ok, f.name, f"{f.says}. {f.cure}" if f.cure else f.says) for f in findings])
     if not ok:
@@ -176,7 +180,7 @@ def _tell(args: Namespace, home: Home, wanted: _Wanted, findings: Sequence[Findi
     print(clean(f"Added [[{table}]] to {home.config_file}."))
     if wanted.read_ahead:
         print(f"tools.media.read_ahead is {wanted.read_ahead}.")
-    print("Restart the running gateway." if running else "Start the gateway: belino serve")
+    print(clean(applied))
     print(f"Try it on a file of yours: belino media {_COMMANDS[wanted.kind]} FILE")
 
 

@@ -7,7 +7,9 @@ import logging
 import os
 import resource
 import signal
+import sys
 from argparse import ArgumentParser, Namespace
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from belino.cli import INTERRUPTED, OK
 from belino.cli.command import PORT
-from belino.config import Config, load
-from belino.domain.errors import BelinoError, place_of
+from belino.config import Config, keep_good, load, load_good
+from belino.domain.errors import BelinoError, ConfigError, place_of
 from belino.net.redact import configure_logging, hide
 from belino.storage.home import Home
 
@@ -41,19 +43,24 @@ def serve_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--new-key", action="store_true", help="make a new key for a database that has lost its own; logins end"
     )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="do not start with the last configuration that worked if the file is rejected",
+    )
 
 
 def run_serve(args: Namespace) -> int:
     import uvloop
 
     home = Home.at(args.home)
-    config = _overridden(load(home, args.config), args)
+    config, rejected = _first_config(home, args)
     configure_logging(config.logs.level)
     raise_open_files()
     share_heap()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
-            runner.run(_serve(config, home, args))
+            runner.run(_serve(config, rejected, home, args))
         except* BelinoError as group:
             # Tasks fail together; the operator needs the first error.
             raise first_error(group) from None
@@ -86,10 +93,29 @@ def first_error(group: BaseExceptionGroup[BelinoError]) -> BelinoError:
     return error
 
 
-async def _serve(config: Config, home: Home, args: Namespace) -> None:
+def _first_config(home: Home, args: Namespace) -> tuple[Config, str]:
+    """The configuration to start with, and why the file is not used, if it is the copy that worked last."""
+    try:
+        return _overridden(load(home, args.config), args), ""
+    except ConfigError as error:
+        return _good_config(home, args, error), str(error)
+
+
+def _good_config(home: Home, args: Namespace, error: ConfigError) -> Config:
+    """The configuration that worked last; the error if there is none, or with --strict."""
+    good = None if args.strict else load_good(home, args.config)
+    if good is None:
+        raise error
+    print(f"belino: {error}", file=sys.stderr)
+    print("belino: the configuration that worked last is used instead; --strict refuses that", file=sys.stderr)
+    return _overridden(good, args)
+
+
+async def _serve(config: Config, rejected: str, home: Home, args: Namespace) -> None:
     # Nothing imported here becomes garbage: looking for some costs a tenth of the start.
     gc.disable()
     from belino.gateway.gateway import Gateway
+    from belino.gateway.reload import file_source
     from belino.storage.store import open_store
     from belino.web.server import serve
 
@@ -101,14 +127,58 @@ async def _serve(config: Config, home: Home, args: Namespace) -> None:
         hide(url.partition("#token=")[2])
         print(json.dumps({"url": url}) if args.json else f"belino is at {url}", flush=True)
 
+    def opened(wanted: Config, why: str) -> Gateway:
+        source = file_source(home, args.config, rejected=why, change=lambda config: _overridden(config, args))
+        return Gateway(wanted, home, store=store, source=source)
+
     store = partial(open_store, start_empty=args.start_empty, new_key=args.new_key)
-    async with Gateway(config, home, store=store) as gateway:
+    async with AsyncExitStack() as closing:
+        try:
+            gateway = await closing.enter_async_context(opened(config, rejected))
+        except ConfigError as error:  # an adapter or agent refuses its settings
+            if rejected:
+                raise
+            gateway = await closing.enter_async_context(opened(_good_config(home, args, error), str(error)))
+        if not gateway.reloader.state.rejected:
+            _keep_quietly(home, args.config)
         stop_on_signals(gateway)
+        reload_on_hangup(gateway)
         count_unhandled(gateway.counters)
         async with asyncio.TaskGroup() as group:
             page = group.create_task(serve(gateway, ready=ready))
             await gateway.run()
             page.cancel()
+
+
+def _keep_quietly(home: Home, path: Path | None) -> None:
+    try:
+        keep_good(home, path)
+    except ConfigError as error:
+        log.warning("%s", error)
+
+
+def reload_on_hangup(gateway: "Gateway") -> None:
+    """SIGHUP reloads the configuration; if it comes because the terminal is gone, it stops the gateway.
+
+    Under `nohup` it never does.
+    """
+    had_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _has_terminal()
+
+    def hung_up() -> None:
+        if had_terminal and not _has_terminal():
+            gateway.stop()
+        else:
+            gateway.reloader.ask()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hung_up)
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
 
 
 def stop_on_signals(gateway: "Gateway") -> None:

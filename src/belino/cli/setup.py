@@ -13,6 +13,7 @@ from typing import Any, get_args, get_type_hints
 from belino import registry
 from belino.cli import FAILED, OK
 from belino.cli.client import is_locked
+from belino.cli.config import apply_to_running
 from belino.cli.show import clean, show_json, show_marks
 from belino.config import Config, from_table
 from belino.config.edit import edited, write_config
@@ -20,7 +21,7 @@ from belino.config.read import AGENT_KEYS, read_table
 from belino.config.secrets import read_secret, write_secret
 from belino.domain.errors import BelinoError, ConfigError
 from belino.domain.outcome import Finding
-from belino.domain.ports import Checks, Closes, Question
+from belino.domain.ports import Checks, Closes, Question, TakesOver
 from belino.net.redact import Secret
 from belino.storage.home import Home
 
@@ -82,6 +83,11 @@ def setup_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting")
     parser.add_argument("--yes", action="store_true", help="ask nothing: take defaults for what is not given")
     parser.add_argument("--no-check", action="store_true", help="do not test it on the platform")
+    parser.add_argument(
+        "--take-over",
+        action="store_true",
+        help="have the platform hand events to belino instead of another program, such as a webhook",
+    )
 
 
 def run_setup(args: Namespace) -> int:
@@ -99,7 +105,7 @@ def run_setup(args: Namespace) -> int:
         values = {**wanted.values, **answers.values}
         meant, text = edited(home.config_file, wanted.path, values, without=wanted.without)
         config = from_table(meant, secrets=home.secrets)
-        findings = () if args.no_check else asyncio.run(_findings(wanted, config))
+        findings = () if args.no_check else asyncio.run(_findings(args, wanted, config))
         # Credential findings come first; later findings are warnings.
         ok = not findings or findings[0].ok
         if ok:
@@ -328,11 +334,21 @@ def _old(name: str, folder: Path) -> str | None:
         return None
 
 
-async def _findings(wanted: WantedSettings, config: Config) -> tuple[Finding, ...]:
-    """Findings of an adapter or agent with these settings."""
+async def _findings(args: Namespace, wanted: WantedSettings, config: Config) -> tuple[Finding, ...]:
+    """Findings of an adapter or agent with these settings, after it took over from another program, if that is wanted.
+
+    Where the credentials are wrong, the first finding says so.
+    """
     try:
-        async with wanted.made(config) as made, asyncio.timeout(CHECK_SECONDS):
-            return tuple(await made.check()) if isinstance(made, Checks) else ()
+        async with wanted.made(config) as made:
+            async with asyncio.timeout(CHECK_SECONDS):
+                found = tuple(await made.check()) if isinstance(made, Checks) else ()
+                rival = await made.rival() if isinstance(made, TakesOver) and (not found or found[0].ok) else ""
+            if not rival or not isinstance(made, TakesOver) or not _may_take_over(args, wanted.who, rival):
+                return found
+            async with asyncio.timeout(CHECK_SECONDS):
+                await made.take_over()
+                return tuple(await made.check()) if isinstance(made, Checks) else ()
     except TimeoutError:
         return (Finding(name=wanted.who, ok=False, says=f"no answer within {CHECK_SECONDS:.0f} seconds"),)
     except BelinoError as error:
@@ -341,17 +357,27 @@ async def _findings(wanted: WantedSettings, config: Config) -> tuple[Finding, ..
         return (Finding(name=wanted.who, ok=False, says=redact(str(error))),)
 
 
+def _may_take_over(args: Namespace, who: str, rival: str) -> bool:
+    """Whether the operator agrees: by the flag, or by an answer; without a terminal, no."""
+    if args.take_over or _silent(args):
+        return bool(args.take_over)
+    question = f"The events of {who} go to {rival}. Remove it, so that belino gets them? The program there gets none."
+    return asked(args, Question(key="take_over", ask=question), "no").lower() in ("y", "yes")
+
+
 def _tell(args: Namespace, home: Home, wanted: WantedSettings, findings: Sequence[Finding], *, ok: bool) -> None:
-    table, running = ".".join(wanted.path), is_locked(home)
+    table = ".".join(wanted.path)
+    done, applied = apply_to_running(home) if ok else (None, "")
     if args.json:
         found = [{"name": f.name, "ok": f.ok, "says": f.says, "cure": f.cure} for f in findings]
-        answer = {"ok": ok, "file": str(home.config_file), "table": table, "restart": running, "findings": found}
-        show_json(answer)
+        restart = is_locked(home) and (done is None or bool(done["restart"]))
+        told = {"file": str(home.config_file), "table": table, "restart": restart, "reloaded": done}
+        show_json({"ok": ok, **told, "findings": found})
         return
     show_marks([(f.ok, f.name, f"{f.says}. {f.cure}" if f.cure else f.says) for f in findings])
     if not ok:
         print("Nothing was changed.")
         return
     print(clean(f"Wrote [{table}] to {home.config_file}."))
-    print("Restart the running gateway." if running else "Start the gateway: belino serve")
+    print(clean(applied))
     print(wanted.then)

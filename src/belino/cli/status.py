@@ -48,22 +48,7 @@ async def _resting(store: "Store") -> dict[str, Any]:
 
 def _show(answer: dict[str, Any]) -> None:
     if answer["running"]:
-        since = local_time(answer["started"])
-        print(f"{paint('running', 'green')} at {answer['url']} since {since}, version {answer['version']}")
-        agent = answer["agent"]
-        print(clean(f"agent    {agent['name']} ({agent['kind']})"))
-        for adapter in answer["adapters"]:
-            why = f": {adapter['reason']}" if adapter["reason"] else ""
-            print(clean(f"adapter  {adapter['platform']}:{adapter['account']} is {adapter['state']}{why}"))
-        if recording := answer.get("recording"):
-            where = recording["conversation"] or "every conversation"
-            how = f"stopped by itself: {recording['ended']}" if recording["ended"] else f"{where} is being recorded"
-            print(clean(f"record   {how}; `belino record stop` writes the cassette"))
-        if answer["retention_days"]:
-            print(f"kept     messages for {answer['retention_days']} days")
-        damage = {finding["name"]: finding["says"] for finding in answer["soundness"] if not finding["ok"]}
-        for where, trouble in {**answer.get("troubles", {}), **damage}.items():
-            print(f"{paint('trouble', 'red')}  {clean(f'{where}: {trouble}')}")
+        _show_running(answer)
     else:
         print(f"{paint('not running', 'yellow')}; start it with `belino serve`")
     print(f"state    {answer['home']}")
@@ -77,16 +62,53 @@ def _show(answer: dict[str, Any]) -> None:
             print(f"{label:<8} {', '.join(told)}")
 
 
+def _show_running(answer: dict[str, Any]) -> None:
+    since = local_time(answer["started"])
+    print(f"{paint('running', 'green')} at {answer['url']} since {since}, version {answer['version']}")
+    agent = answer["agent"]
+    print(clean(f"agent    {agent['name']} ({agent['kind']})"))
+    for adapter in answer["adapters"]:
+        print(_account_line(adapter))
+    config = answer["config"]
+    if config["rejected"]:
+        instead = "the copy that worked last" if config["is_last_good"] else "the running configuration"
+        print(f"{paint('config', 'red')}   {clean(f'rejected, {instead} is in use: ' + config['rejected'])}")
+    elif config["restart"]:
+        print(clean(f"config   needs a restart for: {', '.join(config['restart'])}"))
+    for notice in answer["notices"]:
+        print(f"{paint('notice', 'yellow')}   {clean(notice['text'].partition(chr(10))[0])}")
+    if recording := answer.get("recording"):
+        where = recording["conversation"] or "every conversation"
+        how = f"stopped by itself: {recording['ended']}" if recording["ended"] else f"{where} is being recorded"
+        print(clean(f"record   {how}; `belino record stop` writes the cassette"))
+    if answer["retention_days"]:
+        print(f"kept     messages for {answer['retention_days']} days")
+    damage = {finding["name"]: finding["says"] for finding in answer["soundness"] if not finding["ok"]}
+    for where, trouble in {**answer.get("troubles", {}), **damage}.items():
+        print(f"{paint('trouble', 'red')}  {clean(f'{where}: {trouble}')}")
+
+
+def _account_line(account: Mapping[str, Any]) -> str:
+    """An account: in red, since when and why, if it does not work."""
+    name = f"{account['platform']}:{account['account']}"
+    if account["works"]:
+        return clean(f"account  {name} is {account['state']}")
+    why = f"{name} is {account['state']} since {local_time(account['since'])}: {account['reason']}"
+    return f"{paint('account', 'red')}  {clean(why)}"
+
+
 def _counts(counts: Mapping[str, int]) -> dict[str, list[str]]:
     """The store's counts in words; unknown ones keep the store's name."""
     some = {name: count for name, count in counts.items() if count}
-    told: dict[str, list[str]] = {label: [] for label in ("stored", *_STATES.values(), "denied")}
+    told: dict[str, list[str]] = {label: [] for label in ("stored", *_STATES.values(), "denied", "noise")}
     for name, count in sorted(some.items(), key=lambda one: (one[0] != "messages", one[0])):
         kind, _, state = name.partition("_")
         if kind in _STATES:
             told[_STATES[kind]].append(f"{count} {state}")
         elif name == "denied":
             told["denied"].append(f"{counted(count, 'arrival')}, not kept")
+        elif name == "noise":
+            told["noise"].append(f"{counted(count, 'platform event')} about no message, not kept")
         elif name == "blobs":
             told["stored"].append(f"{counted(count, 'file')} ({format_size(counts['blob_bytes'])})")
         elif name == "refs":

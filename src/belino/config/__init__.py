@@ -1,6 +1,6 @@
 """Configuration: belino.toml to one dataclass per package."""
 
-from belino.config.read import from_table, load
+from belino.config.read import from_table, keep_good, load, load_good
 from belino.config.reference import Key, as_table, reference, template
 from belino.config.tables import (
     AccessConfig,
@@ -9,6 +9,7 @@ from belino.config.tables import (
     ChannelAccess,
     Config,
     LogsConfig,
+    OwnersConfig,
     ServerConfig,
     SessionsConfig,
     ToolsConfig,
@@ -23,13 +24,16 @@ __all__ = [
     "Config",
     "Key",
     "LogsConfig",
+    "OwnersConfig",
     "ServerConfig",
     "SessionsConfig",
     "ToolsConfig",
     "as_table",
     "from_table",
     "is_loopback",
+    "keep_good",
     "load",
+    "load_good",
     "reference",
     "template",
 ]

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 
 from belino import registry
 from belino.config.media_tools import read_profiles, read_tools
-from belino.config.secrets import SECRETS
+from belino.config.secrets import SECRETS, write_private
 from belino.config.tables import SECTIONS, AccessConfig, AdapterConfig, AgentConfig, Config, ToolsConfig
 from belino.config.validate import build, unknown, what
 from belino.domain.errors import ConfigError
@@ -32,6 +32,32 @@ def load(home: "Home", path: Path | None = None) -> Config:
         return from_table(read_table(file), secrets=home.secrets)
     except ConfigError as error:
         raise ConfigError(f"{file.name}: {error}") from None
+
+
+def keep_good(home: "Home", path: Path | None = None) -> None:
+    """Keep a copy of the configuration file, which works: the same bytes, readable by its owner only."""
+    file = path or home.config_file
+    good = home.good_config_file(file)
+    try:
+        if file.exists():
+            text = file.read_text(encoding="utf-8")
+            if not good.exists() or good.read_text(encoding="utf-8") != text:
+                write_private(good, text)
+        for stale in {home.good_config_file(Path(f"x{end}")) for end in (".toml", ".json")} - {good}:
+            stale.unlink(missing_ok=True)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"no copy of {file} can be kept: {type(error).__name__}") from None
+
+
+def load_good(home: "Home", path: Path | None = None) -> Config | None:
+    """The configuration that worked last; None if there is none, or it no longer works either."""
+    good = home.good_config_file(path or home.config_file)
+    if not good.exists():
+        return None
+    try:
+        return from_table(read_table(good), secrets=home.secrets)
+    except ConfigError:
+        return None
 
 
 def from_table(table: Mapping[str, Any], *, secrets: Path | None = None) -> Config:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, Literal, TypeVar
+from urllib.parse import unquote
 
 from belino import registry
 from belino.context.budget import ContextConfig
@@ -114,6 +115,11 @@ class AccessConfig:
         "pairing",
         "How others get access by direct message: `pairing`, with a code that you approve, or `list`, not at all.",
     )
+    groups: Literal["ask", "list"] = setting(
+        "ask",
+        "What happens when the agent is added to a group or addressed in one that is not listed: `ask` asks the owner, "
+        "`list` ignores it.",
+    )
     channels: Mapping[str, ChannelAccess] = field(
         default_factory=dict, metadata={"says": "The channels the agent listens in, by id; no other is kept."}
     )
@@ -121,6 +127,39 @@ class AccessConfig:
     def __post_init__(self) -> None:
         _check_ids(self.senders, "senders")
         _check_ids(tuple(self.channels), "channels")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnersConfig:
+    """Who runs belino, besides the people who are logged in to the page."""
+
+    owners: tuple[str, ...] = setting(
+        (),
+        "The senders who may decide in direct messages and get notices there, the first first; each as "
+        "`platform:account:sender`. They may command the agent in direct messages.",
+    )
+
+    def __post_init__(self) -> None:
+        for entry in self.owners:
+            if entry.count(":") != 2 or not all(entry.split(":")):
+                raise ConfigError(
+                    f'owners holds {entry!r}, which names no sender; write "platform:account:sender", with the '
+                    "platform's id of the sender"
+                )
+            _check_ids((self._parts(entry)[2],), "owners")
+
+    def senders(self) -> tuple[tuple[str, str, str], ...]:
+        """Platform, account and id of every owner."""
+        return tuple(self._parts(entry) for entry in self.owners)
+
+    def of(self, platform: str, account: str) -> tuple[str, ...]:
+        """The ids of the owners on one account."""
+        return tuple(sender for *where, sender in self.senders() if where == [platform, account])
+
+    @staticmethod
+    def _parts(entry: str) -> tuple[str, str, str]:
+        platform, account, sender = (unquote(part) for part in entry.split(":"))
+        return platform, account, sender
 
 
 def _demo_options() -> Any:
@@ -169,6 +208,7 @@ class Config:
     """Everything an operator may set; by default, the web chat and the demo agent."""
 
     server: ServerConfig = field(default_factory=ServerConfig)
+    access: OwnersConfig = field(default_factory=OwnersConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     media: MediaConfig = field(default_factory=MediaConfig)
@@ -191,6 +231,7 @@ class Config:
 
 SECTIONS: Mapping[str, type[Any]] = {
     "server": ServerConfig,
+    "access": OwnersConfig,
     "sessions": SessionsConfig,
     "media": MediaConfig,
     "context": ContextConfig,

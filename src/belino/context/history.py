@@ -109,6 +109,12 @@ class History:
         """Channels whose history request failed: how often, and when to retry."""
         self._asking: WeakValueDictionary[ConversationKey, asyncio.Lock] = WeakValueDictionary()
 
+    def reconfigure(self, config: PaceConfig) -> None:
+        """Use other limits from now on."""
+        if config != self._config:
+            self._config = config
+            self._paces.clear()
+
     def listens(self, platform: str, account: str) -> None:
         """An account starts to listen: it may have missed arrivals, so none of its channels counts as complete."""
         key = (platform, account)

@@ -2,7 +2,7 @@
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -13,6 +13,7 @@ from typing import Literal
 from belino.aio.keyed_workers import KeyedWorkers
 from belino.aio.retry import Retry, backoff
 from belino.delivery.attempt import TooLate, Uncertain, apart, call, difference, is_repeatable, notices_of, size_of
+from belino.delivery.connections import Account, ConnectedAccounts
 from belino.domain.errors import (
     AdapterError,
     AddressRefused,
@@ -44,7 +45,6 @@ WIDTH = 64
 """Conversations that may send at once: enough that some hung platform calls do not stop the others."""
 STORE_RETRY_SECONDS = 5.0
 NO_ADAPTER_SECONDS = 300.0
-UNAUTHORIZED_SECONDS = 300.0
 NOTED_DELAYS = 12
 """The most delays that are noted, so that a platform that is down for a week does not leave a thousand notes."""
 # A platform that is down for a minute must not lose an answer: six attempts wait up to two and a half minutes in all.
@@ -53,9 +53,6 @@ PATIENCE_GROWS, MOST_PATIENCE = 0.05, 5.0
 RESOLUTION = 1e-6
 """Seconds: the precision of times in the store."""
 PERHAPS_TWICE = "an earlier try may have arrived too"
-
-Account = tuple[str, str]
-"""Platform and account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +100,8 @@ class SenderCallbacks:
     """With every new state of a parcel."""
     message: Callable[[StoredMessage], None]
     """With every message that a sent parcel became."""
+    attempted: Callable[[Account, Exception | None], None] = lambda _account, _error: None
+    """With every call of a platform: None if it was successful, else its error."""
 
 
 class Sender:
@@ -134,8 +133,12 @@ class Sender:
         self._lanes = KeyedWorkers(self._step, width=WIDTH, clock=self._steady)
         self.wake = self._lanes.wake
         self.stop = self._lanes.stop
-        self.lines = ConnectedAccounts(adapters, self.wake)
-        """Which accounts are connected: before that, nothing is claimed and no attempt is used up."""
+        self.lines = ConnectedAccounts(adapters, self.wake, clock)
+        """Which accounts may send: before that, nothing is claimed and no attempt is used up."""
+
+    def reconfigure(self, config: DeliveryConfig) -> None:
+        """Use other settings from now on."""
+        self._config = config
 
     async def run(self) -> None:
         """Send until stopped, starting with parcels of an earlier run that are not too old."""
@@ -157,12 +160,13 @@ class Sender:
         self._patience.pop(conversation, None)
         begun = self._clock.monotonic()
         try:
-            if (why := self.lines.why_not(conversation)) is not None:
-                await self._keep_waiting(conversation, why)
-                return None
+            if (blocked := self.lines.why_not(conversation)) is not None:
+                await self._keep_waiting(conversation, blocked.reason)
+                return None if blocked.seconds is None else self._in(blocked.seconds)
             failpoint("parcel.claim.before")
             claimed = await self._outbox.claim_parcel(conversation, self._steady.now(), owner=self._owner)
             if claimed is None:
+                self.lines.passed(conversation)
                 return None
             if isinstance(claimed, Ready):
                 return claimed.at
@@ -192,6 +196,7 @@ class Sender:
             await self._call(adapter, claimed, until)
 
     async def _call(self, adapter: Adapter, claimed: ClaimedParcel, until: float) -> None:
+        account = (claimed.parcel.conversation.platform, claimed.parcel.conversation.account)
         try:
             receipt = await call(
                 adapter,
@@ -202,8 +207,13 @@ class Sender:
                 plainly=lambda: self._note(claimed.parcel, "sent plain", "the platform cannot read its markup"),
             )
         except Exception as error:  # noqa: BLE001 - a broken adapter fails its parcel, not the sender
+            if isinstance(error, RateLimited | Undeliverable):
+                self.lines.accepted(account)  # the platform refuses the parcel or its pace, not our credentials
+            self._callbacks.attempted(account, error)
             await self._failed(adapter, claimed, error)
         else:
+            self.lines.accepted(account)
+            self._callbacks.attempted(account, None)
             await self._confirm(adapter, claimed, receipt)
 
     async def _failed(self, adapter: Adapter, claimed: ClaimedParcel, error: Exception) -> None:
@@ -212,8 +222,9 @@ class Sender:
             case RateLimited():
                 await self._be_patient(claimed, error.retry_after, reason)
             case Unauthorized():
-                # The operator must act first; an expired token must not lose an answer.
-                await self._delay(claimed, UNAUTHORIZED_SECONDS, reason)
+                # The operator may have to act first; an expired token must not lose an answer.
+                wait = self.lines.refused(claimed.parcel.conversation, reason)
+                await self._delay(claimed, 0, reason, again=wait)
             case TooLate():
                 await self._delay(claimed, 0, reason)
             case Undeliverable():
@@ -287,7 +298,9 @@ class Sender:
         failed: bool = False,
         doubt: Doubt | None = None,
         patience: bool = False,
+        again: float | None = None,
     ) -> None:
+        """Put a parcel back; `again` is when it is tried again, if its account's connection decides that."""
         key, fence, ready, failed_at = claimed.parcel.key, claimed.fence, self._in(seconds), self._clock.now()
         failpoint("parcel.delay.before")
         await self._insist(
@@ -298,7 +311,8 @@ class Sender:
         )
         failpoint("parcel.delay.after")
         if claimed.attempt <= NOTED_DELAYS:
-            await self._note(claimed.parcel, "delayed", f"{reason}; again after {seconds:.1f} s", at=failed_at)
+            wait = seconds if again is None else again
+            await self._note(claimed.parcel, "delayed", f"{reason}; again after {wait:.1f} s", at=failed_at)
         self._tell(claimed.parcel, ParcelState.READY, reason)
 
     async def _end(self, claimed: ClaimedParcel, state: ParcelState, reason: str, doubt: Doubt | None = None) -> None:
@@ -348,37 +362,3 @@ class Sender:
     def _in(self, seconds: float) -> datetime:
         # Rounded up, so that the call is not a microsecond early; less than a nanosecond is an error of the floats.
         return self._steady.now() + timedelta(microseconds=ceil(round(seconds * 1_000_000, 3)))
-
-
-class ConnectedAccounts:
-    """The connection state of every account: down until it is reported up."""
-
-    def __init__(self, accounts: Iterable[Account], wake: Callable[[ConversationKey], None]) -> None:
-        self._down: dict[Account, str] = dict.fromkeys(accounts, "")
-        self._waiting: dict[Account, set[ConversationKey]] = {}
-        """Conversations that found their account down; woken when its state changes."""
-        self._wake = wake
-
-    def up(self, account: Account) -> None:
-        """Mark an account as connected, and wake the conversations that wait for it."""
-        if self._down.pop(account, None) is not None:
-            self._wake_all(account)
-
-    def down(self, account: Account, reason: str = "") -> None:
-        """Mark an account as not connected. An empty reason means that it is still connecting."""
-        before = self._down.get(account)
-        self._down[account] = reason or before or ""
-        if reason and reason != before:
-            self._wake_all(account)
-
-    def why_not(self, conversation: ConversationKey) -> str | None:
-        """Why nothing may be sent to a conversation now; None if it may. If not, it is woken when that changes."""
-        account = (conversation.platform, conversation.account)
-        why = self._down.get(account)
-        if why is not None:
-            self._waiting.setdefault(account, set()).add(conversation)
-        return why
-
-    def _wake_all(self, account: Account) -> None:
-        for conversation in self._waiting.pop(account, ()):
-            self._wake(conversation)

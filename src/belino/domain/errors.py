@@ -14,6 +14,7 @@ BelinoError
 ├── AdapterError             belino: try again, the platform failed
 │   ├── RateLimited          belino: wait `retry_after` seconds
 │   ├── Unauthorized         the operator: the platform refused our credentials
+│   ├── ListeningRefused     the operator: the platform hands out no events; sending works
 │   ├── AddressRefused       the operator: belino does not connect to such an address
 │   ├── Unreached            belino: try again, the platform received nothing
 │   ├── Unanswered           belino: no answer came, the platform may have done it
@@ -95,6 +96,15 @@ class RateLimited(AdapterError):
 
 class Unauthorized(AdapterError):
     """The platform refused our credentials."""
+
+
+class ListeningRefused(AdapterError):
+    """The platform hands out no events, for example because another program gets them; sending is not affected."""
+
+    def __init__(self, message: str, *, removable: bool = False) -> None:
+        super().__init__(message)
+        self.removable = removable
+        """Whether the adapter can remove the reason, once the operator agrees; see TakesOver."""
 
 
 class AddressRefused(AdapterError):

@@ -66,6 +66,8 @@ class Author:
     """The other names that the platform's list of users has: a login name, a real name. Searches know them."""
 
 
+SERVER = "server:"
+"""Prefix of a server's id where a channel's is expected: it stands for all channels of the server."""
 UNKNOWN_NAME = "someone"
 """The name of an author whose name is not known."""
 UNKNOWN_AUTHOR = Author(id="unknown", name=UNKNOWN_NAME)
@@ -253,6 +255,13 @@ class DeliveryStatus:
     author: Author | None = None
 
 
+class Presence(StrEnum):
+    """What an event says about our own membership in a channel."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsupported:
     """An arrival that we cannot parse yet; it is reported, not lost."""
@@ -268,6 +277,10 @@ class Unsupported:
     addressed: bool = field(default=False)
     is_notice: bool = False
     """The platform's own note about the place, such as that a thread was opened: no reply, though it is in a thread."""
+    is_event: bool = False
+    """The platform reports something that is no message, such as that a file was created."""
+    presence: Presence | None = None
+    """The agent was added to the channel, by the author, or removed from it."""
 
 
 def as_unsupported(message: Message, what: str, *, is_notice: bool = False) -> Unsupported:

@@ -121,6 +121,13 @@ class AdapterContext(Protocol):
         """
         ...
 
+    def report(self, part: str, problem: str = "", *, is_refusal: bool = False) -> None:
+        """Report that a part of the account does not work, with the reason; without a problem, that it works.
+
+        `status` and the page show it until it works or the adapter connects again. What `run` and `send` raise is known
+        without it. `is_refusal`: the platform refuses our credentials. A report without a problem is cheap.
+        """
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
@@ -196,6 +203,28 @@ class Connects(Protocol):
 
     async def connected(self) -> None:
         """Wait until the platform has accepted our connection since `run` began."""
+        ...
+
+
+@runtime_checkable
+class OpensDirects(Protocol):
+    """Can write to a person directly who has not written first."""
+
+    async def direct(self, sender: str) -> str:
+        """The channel of the direct messages with a person, by their id. Undeliverable if the platform refuses."""
+        ...
+
+
+@runtime_checkable
+class TakesOver(Protocol):
+    """Can have the platform hand events to belino that it hands to another program; only the operator may want it."""
+
+    async def rival(self) -> str:
+        """Where the events go instead, in words; empty if nowhere."""
+        ...
+
+    async def take_over(self) -> None:
+        """End that."""
         ...
 
 

@@ -7,6 +7,7 @@ from enum import IntEnum, StrEnum
 
 from belino.domain.errors import StoreError
 from belino.domain.limits import Markup, SendAs
+from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey
 
 CALL_SECONDS = 60.0
@@ -128,6 +129,8 @@ class StoredFile:
     form: SendAs | None = None
     size: int | None = None
     name: str | None = None
+    ref: MediaRef | None = field(default=None, compare=False)
+    """By which the adapter opens it again, to compare it with what was sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

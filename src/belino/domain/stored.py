@@ -460,6 +460,8 @@ class GrantKind(StrEnum):
     """Everything, for the CLI while this gateway runs."""
     CHANNEL = "channel"
     """One conversation's tools and messages."""
+    MONITOR = "monitor"
+    """The health of accounts and the metrics, for a monitoring system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,13 +4,14 @@ A person who writes directly without access may get a pairing code, which an ope
 """
 
 import secrets
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from belino.config import AccessConfig
+from belino.config import AccessConfig, ChannelAccess
 from belino.domain.media import MediaKind
 from belino.domain.message import (
+    SERVER,
     Arrival,
     Author,
     ChatType,
@@ -19,14 +20,27 @@ from belino.domain.message import (
     DeliveryStatus,
     Edit,
     Message,
+    Presence,
     Reaction,
     Unsupported,
 )
 from belino.domain.outcome import Standing
+from belino.domain.owner import PLATFORM_EVENT, GroupAccess, GroupState
 from belino.domain.reply import Parcel
 from belino.domain.safe_text import clean_name
-from belino.domain.stored import Requester, StoredMessage, Verdict
+from belino.domain.stored import ClaimedParcel, Requester, StoredMessage, Verdict
 from belino.storage.access import AccessVerbs
+from belino.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountAccess:
+    """The access rules of one account."""
+
+    access: AccessConfig
+    trusts_senders: bool = False
+    """The adapter accepts only senders who are logged in."""
+
 
 EVERYBODY = "*"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -56,7 +70,11 @@ def decide(
     """
     verdict = _place(arrival, access, trusts_senders=trusts_senders, about=about, heard=heard, paired=paired)
     if verdict.standing is Standing.DENIED:
-        return verdict
+        # Platform noise is counted apart from people who were not allowed to speak.
+        is_noise = isinstance(arrival, Unsupported) and arrival.is_event
+        return _denied(PLATFORM_EVENT) if is_noise else verdict
+    if arrival.conversation.channel.startswith(SERVER):
+        return _denied(PLATFORM_EVENT)  # about a server as a whole, which is no place where something is said
     if arrival.author is not None and arrival.author.is_agent:
         return _observed("our own agent said it")
     if isinstance(arrival, Edit) and _rewrites_a_command(verdict, about):
@@ -74,6 +92,21 @@ def still_may(
         conversation=conversation, id="", author=author, sent=EPOCH, text="", chat_type=asker.chat_type, addressed=True
     )
     return decide(asked, access, trusts_senders=trusts_senders, paired=paired)
+
+
+async def why_not_still(claimed: ClaimedParcel, store: Store, account: AccountAccess | None) -> str:
+    """Why an answer may no longer be sent: a file is damaged, or the requester's access was withdrawn."""
+    where, asker = claimed.parcel.conversation, claimed.asker
+    for file in claimed.parcel.files:
+        if await store.blob(file.sha256) is None:
+            return f"the bytes of {file.name} are damaged or missing on this disk"
+    if asker is None or account is None:
+        return ""
+    paired = await store.is_paired(where.platform, where.account, asker.author.id)
+    verdict = still_may(asker, where, account.access, trusts_senders=account.trusts_senders, paired=paired)
+    if verdict.standing is Standing.MAY_COMMAND:
+        return ""
+    return f"the sender who asked for it may no longer command the agent ({verdict.reason})"
 
 
 def to_hear(arrival: Arrival, access: AccessConfig, verdict: Verdict) -> bool:
@@ -100,6 +133,42 @@ def may_pair(arrival: Arrival, access: AccessConfig) -> bool:
     if isinstance(arrival, Message | Unsupported):
         return arrival.chat_type is ChatType.DIRECT and (arrival.addressed or isinstance(arrival, Unsupported))
     return arrival.conversation.channel not in access.channels
+
+
+def may_ask(arrival: Arrival, access: AccessConfig) -> bool:
+    """Whether the owner is asked about a group: the agent was added there, or a person addresses it there."""
+    if access.groups != "ask" or arrival.conversation.channel in access.channels:
+        return False
+    if isinstance(arrival, Unsupported):
+        return arrival.presence is Presence.ADDED and arrival.chat_type is not ChatType.DIRECT
+    author = arrival.author
+    is_person = author is not None and not (author.is_bot or author.is_agent)
+    return isinstance(arrival, Message) and arrival.chat_type is not ChatType.DIRECT and arrival.addressed and is_person
+
+
+def is_leaving(arrival: Arrival) -> bool:
+    """Whether an arrival says that the agent was removed from its channel."""
+    return isinstance(arrival, Unsupported) and arrival.presence is Presence.REMOVED
+
+
+def with_groups(access: AccessConfig, owners: Sequence[str], groups: Iterable[GroupAccess]) -> AccessConfig:
+    """The rules of an account with its owners and the groups that they allowed; what is configured comes first.
+
+    In an allowed group the agent answers only when it is addressed, by who added it and the owners, or by everyone.
+    """
+    allowed = {
+        group.channel.channel: ChannelAccess(senders=_commanders(group, owners))
+        for group in groups
+        if group.state is GroupState.ALLOWED
+    }
+    senders = (*access.senders, *(owner for owner in owners if owner not in access.senders))
+    return replace(access, senders=senders, channels={**allowed, **access.channels})
+
+
+def _commanders(group: GroupAccess, owners: Sequence[str]) -> tuple[str, ...]:
+    if group.everyone:
+        return (EVERYBODY,)
+    return tuple(dict.fromkeys(sender for sender in (group.inviter_id, *owners) if sender))
 
 
 def _place(

@@ -11,7 +11,7 @@ from belino.domain.ports import Clock, Known
 from belino.domain.reply import OutgoingFile
 from belino.net.client import Client
 from belino.net.guard import Guard
-from belino.net.tap import Listener, TappedClient
+from belino.net.tap import Closable, Listener, TappedClient
 
 
 class PayloadWitness(Listener, Protocol):
@@ -20,17 +20,32 @@ class PayloadWitness(Listener, Protocol):
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None: ...
 
 
+class ReportsHealth(Protocol):
+    """Receives what adapters report about their accounts."""
+
+    def report(self, account: tuple[str, str], part: str, problem: str = "", *, is_refusal: bool = False) -> None: ...
+
+
 class AccountContext:
     """The adapter context of one account."""
 
     def __init__(
-        self, config: AdapterConfig, clock: Clock, guard: Guard, witness: PayloadWitness | None = None
+        self,
+        config: AdapterConfig,
+        clock: Clock,
+        guard: Guard,
+        witness: PayloadWitness | None = None,
+        health: ReportsHealth | None = None,
     ) -> None:
         self.account = config.account
         self.clock = clock
-        client = Client(guard=guard, hosts=own_hosts(config))
-        self.http = client if witness is None else TappedClient(client, witness, (config.platform, config.account))
+        self.client = Client(guard=guard, hosts=own_hosts(config))
+        self.http: Closable = self.client
+        if witness is not None:
+            self.http = TappedClient(self.client, witness, (config.platform, config.account))
+        self._key = (config.platform, config.account)
         self._witness = witness
+        self._health = health
 
     async def publish(self, file: OutgoingFile) -> str:
         """Not supported: no platform that downloads from us is implemented yet."""
@@ -40,6 +55,11 @@ class AccountContext:
         """Report a parsed payload to the recorder, if one is set."""
         if self._witness is not None:
             self._witness.parsed(payload, known, arrivals)
+
+    def report(self, part: str, problem: str = "", *, is_refusal: bool = False) -> None:
+        """Report a part of the account to its health, if one is kept."""
+        if self._health is not None:
+            self._health.report(self._key, part, problem, is_refusal=is_refusal)
 
 
 def own_hosts(config: AdapterConfig) -> tuple[str, ...]:

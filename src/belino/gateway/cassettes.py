@@ -54,6 +54,9 @@ class Recordable(Protocol):
     def config(self) -> Config: ...
 
     @property
+    def effective_config(self) -> Config: ...
+
+    @property
     def home(self) -> Home: ...
 
     @property
@@ -137,7 +140,7 @@ def secrets_of(value: object) -> Iterator[str]:
 def _write(
     path: Path, gateway: Recordable, wishes: Wishes, records: list[Json], media: list[Json], reading: Json
 ) -> int:
-    config = gateway.config
+    config = gateway.effective_config
     names = Pseudonyms(
         secrets.token_bytes(32),
         secrets=Secrets(secrets_of(config)),

@@ -17,7 +17,7 @@ from belino.domain.errors import BelinoError, StoreDamaged, StoreError
 from belino.domain.outcome import Finding
 from belino.domain.ports import Adapter, Checks, ChecksChannels
 from belino.gateway.adapter_context import AccountContext
-from belino.gateway.supervise import AdapterHealth
+from belino.gateway.health import AdapterHealth
 from belino.media.sandbox.sandbox import Sandbox
 from belino.net.clock import SystemClock
 from belino.net.guard import Guard
@@ -247,10 +247,9 @@ async def check_adapters(
 def _state(who: str, health: AdapterHealth | None) -> Finding:
     if health is None:
         return Finding(name=who, ok=False, says="not running")
-    ok = health.state == "running" or (health.state == "starting" and not health.reason)
-    says = f"{health.state}: {health.reason}" if health.reason and not ok else health.state
+    says = health.state if health.works else f"{health.state} since {health.since:%Y-%m-%d %H:%M} UTC: {health.reason}"
     cure = "Check its credentials in belino.toml." if health.state == "unauthorized" else ""
-    return Finding(name=who, ok=ok, says=says, cure=cure)
+    return Finding(name=who, ok=health.works, says=says, cure=cure)
 
 
 async def _ask(who: str, asked: Checks, channels: Sequence[str] = ()) -> Sequence[Finding]:

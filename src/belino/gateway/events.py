@@ -35,6 +35,8 @@ class NoticeKind(StrEnum):
     PARCEL = "parcel"
     READING = "reading"
     """Media is being read as text, or was."""
+    OWNER = "owner"
+    """Something that concerns the operator changed: the health of an account, a notice, a request for access."""
     LOST = "lost"
     """Notices were dropped: the subscriber must catch up from history."""
 
@@ -136,6 +138,10 @@ class EventBus:
         """Publish the progress of a reading in a form that a person asked for."""
         notice = ReadingNotice(message_id=message_id, attachment_index=index, form=form, news=news)
         self.publish(Notice(kind=NoticeKind.READING, conversation=conversation, payload=notice))
+
+    def owner(self) -> None:
+        """Tell people's pages that the state of accounts, notices or requests changed."""
+        self.publish(Notice(kind=NoticeKind.OWNER))
 
     def lost(self) -> None:
         """Tell every subscriber to catch up from history, because an event could not be read."""

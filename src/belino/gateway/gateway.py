@@ -2,52 +2,54 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
-    ExitStack,
     asynccontextmanager,
-    contextmanager,
     nullcontext,
 )
 from datetime import datetime, timedelta, tzinfo
 from functools import cached_property, partial
 from random import Random
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self
 
-from belino import registry
 from belino.aio.deadline import deadline
 from belino.aio.retry import Retry
 from belino.cassette.journal import Journal
 from belino.cassette.pseudonyms import Secrets
-from belino.config import AdapterConfig, Config
+from belino.config import Config
 from belino.context import line_format
 from belino.context.history import History
+from belino.delivery.connections import Account
 from belino.delivery.outgoing_files import Keeper
 from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews, Sender, SenderCallbacks
 from belino.domain import tokens
 from belino.domain.audit import Audit
-from belino.domain.errors import Busy, ConfigError, MediaError, StoreError
+from belino.domain.errors import Busy, MediaError
 from belino.domain.failpoints import failpoint
-from belino.domain.media import Blob, MediaRef
-from belino.domain.message import Arrival, ConversationKey, Message
-from belino.domain.outcome import CacheSize, Counters, Finding, Standing, TurnState
-from belino.domain.ports import Adapter, AdapterContext, Agent, Clock, Taken
-from belino.domain.stored import ClaimedParcel, ParcelRecord, RefRecord, StoredMessage, Tidied
+from belino.domain.media import MediaRef
+from belino.domain.message import Arrival, ConversationKey
+from belino.domain.outcome import CacheSize, Counters, Finding, TurnState
+from belino.domain.ports import Adapter, Agent, Clock, Taken
+from belino.domain.stored import ClaimedParcel, ParcelRecord, StoredMessage, Tidied
 from belino.domain.turn import Toolbox
-from belino.gateway.access import still_may
-from belino.gateway.adapter_context import AccountContext
+from belino.gateway.access import why_not_still
+from belino.gateway.accounts import Accounts, MakeAdapter, TakesPosts, from_registry
 from belino.gateway.cassettes import WrittenCassette, begin, finish, secrets_of
 from belino.gateway.events import EventBus
 from belino.gateway.explain import retry_failed
-from belino.gateway.intake import AccountAccess, Intake, IntakeCallbacks
-from belino.gateway.maintenance import Backups, Maintenance, release_memory
+from belino.gateway.health import HealthBoard
+from belino.gateway.intake import Intake, IntakeCallbacks
+from belino.gateway.maintenance import Backups, Maintenance, index_ahead, try_all_decoders
+from belino.gateway.media_views import MediaViews
+from belino.gateway.operations import AccountOperations
+from belino.gateway.owners import Groups, Owners
 from belino.gateway.recorder import Recorder, Recording
+from belino.gateway.reload import ConfigSource, MediaReaders, Reloader, no_source
 from belino.gateway.sessions import Sessions
-from belino.gateway.supervise import AdapterHealth, keep_running
 from belino.gateway.voice import make_speaker
 from belino.media.fetch import Fetcher
 from belino.media.sandbox.sandbox import Sandbox
@@ -63,26 +65,17 @@ from belino.turns.reply import Downloads, Flushed, Replies
 from belino.turns.runner import Environment, TurnMedia, TurnObservers, TurnRunner
 
 if TYPE_CHECKING:
-    from belino.gateway.readings import BackgroundReadings, WantedReading
-    from belino.gateway.rendering import Held
+    from belino.gateway.readings import BackgroundReadings
     from belino.media.audio import Sounds
-    from belino.media.image.images import Fitted, Images
-    from belino.media.preview import FilePreview, Glance
+    from belino.media.image.images import Images
     from belino.media.render import Renderer
-    from belino.media.renditions import Rendered, RenderOptions
     from belino.understanding.read import Hold, Understanding
-    from belino.understanding.request import ItemReading
+    from belino.understanding.speaker import Speaker
 
 log = logging.getLogger(__name__)
 
 SENDING_GRACE_SECONDS = 2.0
 CLOSING_SECONDS = 5.0
-INDEX_SECONDS = 30.0
-TRIAL_AFTER_SECONDS = 120.0
-"""When every decoder is tried: late enough not to slow the start."""
-"""Deleted messages must leave the index within a minute."""
-
-MakeAdapter = Callable[[AdapterConfig, AdapterContext], Adapter]
 
 
 class OpensStore(Protocol):
@@ -91,28 +84,15 @@ class OpensStore(Protocol):
     async def __call__(self, place: Home, /, *, clock: Clock, zone: tzinfo, search: SearchConfig) -> Store: ...
 
 
-@runtime_checkable
-class TakesPosts(Protocol):
-    """An adapter that accepts messages from our own pages."""
-
-    async def post(self, message: Message) -> Taken: ...
-
-
-def from_registry(config: AdapterConfig, context: AdapterContext) -> Adapter:
-    """The adapter of this platform, built in or from an installed package."""
-    adapter = registry.find("adapters", config.platform).make(config.options, context)
-    if not isinstance(adapter, Adapter):
-        raise ConfigError(f"the adapter {config.platform!r} lacks a method every adapter must have")
-    return adapter
-
-
-class Gateway:
+class Gateway(AccountOperations, MediaViews):
     """All of belino, in one process and one event loop. `async with` opens and closes it; `run` runs it."""
 
     store: Store
     agents: Agents
     started: datetime
     history: History
+    owners: Owners
+    groups: Groups
 
     def __init__(
         self,
@@ -124,29 +104,37 @@ class Gateway:
         agent: Agent | None = None,
         make_adapter: MakeAdapter = from_registry,
         outside: Closable | None = None,
+        source: ConfigSource | None = None,
         understanding: "Callable[[Gateway, Hold], Understanding] | None" = None,
         rng: Random | None = None,
     ) -> None:
-        """`store` opens the store that the gateway works on, and closes at its end."""
+        """`store` opens the store that the gateway works on, and closes at its end.
+
+        `source` reads the configuration again for a reload, such as `file_source(home)`; without one, only the program
+        that made it can change it.
+        """
         self.config = config
         self.home = home
         self.clock: Clock = clock or SystemClock()
         self.notices = EventBus()
         self.counters = Counters()
         self.sandbox = Sandbox(config.media.sandbox, max_pixels=config.media.max_pixels)
-        self.adapters: dict[tuple[str, str], Adapter] = {}
         self._open_store = store
         self.recorder = Recorder(Journal(home.cassettes), secrets=Secrets(secrets_of(config)), clock=self.clock)
         self._agent = agent
-        self._make_adapter = make_adapter
+        self._health = HealthBoard(self.clock, works=self._account_works, changed=self._health_changed)
+        self.accounts = Accounts(
+            make_adapter, clock=self.clock, guard=Guard(config.net.allow), witness=self.recorder, health=self._health
+        )
         self._outside = outside
         """Fetches the URLs an agent names; our own client, unless one is passed."""
         self._make_understanding = understanding
         """Makes what reads media as text; of the configuration, unless another is passed."""
         self._rng = rng or Random()  # noqa: S311 - jitter, not a secret
         self._insist = Retry(self.clock, self._rng)
-        self._health: dict[tuple[str, str], AdapterHealth] = {}
+        self.reloader = Reloader(self, source or ConfigSource(load=no_source))
         self._open = AsyncExitStack()
+        self._checking_media = asyncio.Lock()
         self._stopping = asyncio.Event()
 
     async def __aenter__(self) -> Self:
@@ -155,6 +143,9 @@ class Gateway:
             search = self.config.search
             self.store = await self._open_store(self.home, clock=self.clock, zone=zone, search=search)
             opening.push_async_callback(self.store.close)
+            self.owners = self._make_owners()
+            self.groups = Groups(self.store, self.owners, changed=self.refresh_access)
+            await self.groups.load()
             self._construct(opening)
             self.recorder.resume()
             opening.callback(self.recorder.journal.close)
@@ -187,21 +178,15 @@ class Gateway:
 
         return make_renderer(self.sandbox, self.store.scratch, self.store, images=self.images)
 
-    @cached_property
+    @property
     def understanding(self) -> "Understanding":
-        """Reads media as text; made with the first media, as providers cost start-up time."""
-        from belino.gateway.understanding import understanding_of
+        """Reads media as text."""
+        return self._readers.understanding
 
-        made = (self._make_understanding or understanding_of)(self, self._held)
-        self._open.push_async_callback(made.close)
-        return made
-
-    @cached_property
+    @property
     def read_ahead(self) -> "BackgroundReadings":
         """Reads media between turns, where `tools.media.read_ahead` says so."""
-        from belino.gateway.readings import BackgroundReadings
-
-        return BackgroundReadings(self, self._held, self._accounts, self._sessions)
+        return self._readers.read_ahead
 
     @cached_property
     def sounds(self) -> "Sounds":
@@ -216,16 +201,17 @@ class Gateway:
             sending = group.create_task(self._sender.run())
             answering = group.create_task(self._sessions.run())
             filing = group.create_task(self._replies.run())
-            others = [group.create_task(self._listen(adapter, *key)) for key, adapter in self.adapters.items()]
-            others.append(group.create_task(self._upkeep.run()))
+            self.accounts.start(group, self._listen)
+            others = [group.create_task(work()) for work in (self._upkeep.run, self.owners.watch, self.reloader.run)]
             others.append(group.create_task(self._upkeep.follow_deletions()))
-            others.append(group.create_task(self._index_ahead()))
-            others.append(group.create_task(self._try_decoders()))
+            others.append(group.create_task(index_ahead(self.store, self.clock)))
+            others.append(group.create_task(try_all_decoders(self.clock)))
             others.append(group.create_task(self._backups.run()))
-            if self.config.tools.media.read_ahead != "off":
-                others.append(group.create_task(self.read_ahead.run()))
+            self._readers.start(group)
             await self._stopping.wait()
             failpoint("stop.begin")
+            self.accounts.stop()
+            self._readers.stop()
             for task in others:
                 task.cancel()
             self._sessions.stop()
@@ -235,6 +221,15 @@ class Gateway:
             await self._ended(sending, SENDING_GRACE_SECONDS + CLOSING_SECONDS)
             self._replies.stop(SENDING_GRACE_SECONDS)
             await self._ended(filing, SENDING_GRACE_SECONDS + CLOSING_SECONDS)
+
+    async def check_media(self, account: Account, to: ConversationKey | None = None) -> tuple[Finding, ...]:
+        """Send one of each kind of media, read it back and compare; by default to the first owner on the account."""
+        from belino.gateway.media_check import MediaCheckTools, check_media
+
+        async with self._checking_media:
+            attempted = partial(self._health.attempted, account)
+            tools = MediaCheckTools(keeper=self._keeper(), preparer=self._preparer, open_ref=self._open_media)
+            return await check_media(self, account, to, tools=tools, attempted=attempted)
 
     async def _ended(self, task: asyncio.Task[None], seconds: float) -> None:
         """Wait for a task that was asked to stop; cancel it if it still waits for the store."""
@@ -272,58 +267,6 @@ class Gateway:
         """A conversation's tools, for a client that is not in a turn."""
         return self._turns.toolbox(conversation)
 
-    async def fetch(self, record: RefRecord, progress: Callable[[int, int | None], None] | None = None) -> Blob:
-        """The bytes of a ref, for a person; downloaded once for all requesters."""
-        return await self._fetcher.fetch(record, progress=progress)
-
-    async def render(self, record: RefRecord, form: str, wish: "RenderOptions") -> "Rendered":
-        """A ref in another form, for a person; made once for all requesters."""
-        from belino.gateway.rendering import render_ref
-
-        with self._holding() as held:
-            return await render_ref(record, form, wish, store=self.store, renderer=self.renderer, held=held)
-
-    async def glance(self, record: RefRecord, look: "FilePreview") -> "Glance":
-        """A short preview of a ref, for a person."""
-        from belino.gateway.rendering import glance_at
-
-        with self._holding() as held:
-            return await glance_at(record, look, store=self.store, renderer=self.renderer, held=held)
-
-    async def picture(self, record: RefRecord, page: int) -> "Fitted":
-        """A picture of a ref, or of one of its pages, for a person."""
-        from belino.gateway.rendering import picture_of
-
-        with self._holding() as held:
-            return await picture_of(record, page, store=self.store, renderer=self.renderer, held=held)
-
-    async def read(self, record: RefRecord, wanted: "WantedReading") -> "ItemReading":
-        """The text of a ref, for a person; read once for all requesters."""
-        from belino.gateway.readings import RequestedReadings
-
-        with self._holding() as held:
-            return await RequestedReadings(self.store, self.understanding, self.notices).read(record, wanted, held)
-
-    @contextmanager
-    def _holding(self) -> "Iterator[Held]":
-        """Fetch bytes and pin them until the block is left."""
-        with ExitStack() as needed:
-
-            async def held(wanted: RefRecord) -> Blob:
-                blob = await self._fetcher.fetch(wanted)
-                needed.enter_context(self._fetcher.pin(blob.sha256))
-                return blob
-
-            yield held
-
-    @asynccontextmanager
-    async def _held(self, record: RefRecord) -> AsyncIterator[Blob]:
-        """The bytes of a ref, with their real type, pinned until the block is left."""
-        from belino.gateway.rendering import seen_blob
-
-        with self._holding() as held:
-            yield await seen_blob(record, held, self.store)
-
     async def flush(self, conversation: ConversationKey | None = None) -> tuple[Flushed, ...]:
         """Send the files in the folder `pending` of a conversation, or of all, without a turn."""
         return await self._replies.flush_all() if conversation is None else (await self._replies.flush(conversation),)
@@ -349,10 +292,6 @@ class Gateway:
     async def stop_recording(self) -> WrittenCassette:
         """Stop the recording and write its cassette."""
         return await finish(self)
-
-    def health(self) -> Mapping[tuple[str, str], AdapterHealth]:
-        """The state of every adapter."""
-        return dict(self._health)
 
     def soundness(self) -> tuple[Finding, ...]:
         """Findings about the state folder: the database, the bytes of media, and scheduled backups."""
@@ -385,24 +324,19 @@ class Gateway:
 
     def _construct(self, opening: AsyncExitStack) -> None:
         opening.push_async_callback(self.sandbox.close)
-        guard = Guard(self.config.net.allow)
+        opening.push_async_callback(self.accounts.close)
         for config in self.config.adapters:
-            context = AccountContext(config, self.clock, guard, self.recorder)
-            opening.push_async_callback(context.http.close)
-            self.adapters[config.platform, config.account] = self._make_adapter(config, context)
+            self.accounts.add(self.accounts.make(config))
         self.agents = Agents(self.config.agent, self._agent)
         opening.push_async_callback(self.agents.close)
-        now = self.clock.now()
-        self._health = {key: AdapterHealth(state="starting", since=now) for key in self.adapters}
-        self._accounts = self._make_accounts()
+        self._access = {(each.platform, each.account): self._account_access(each) for each in self.config.adapters}
         self._sender = self._make_sender()
         self._fetcher = Fetcher(
             self.store, self.store, self._open_media, self.config.media, self.clock, self.counters.memory
         )
         self.history = self._make_history()
-        self.speaker = make_speaker(
-            self.config, self.home, self.store, sandbox=self.sandbox, clock=self.clock, opening=opening
-        )
+        self.speaker = self._make_speaker(opening)
+        self._preparer = Preparer(self.store, lambda: self.images, lambda: self.sounds)
         self._replies = self._make_replies(opening)
         self._upkeep = Maintenance(
             self.store, self._fetcher, self._replies, config=self.config, home=self.home, clock=self.clock
@@ -418,9 +352,16 @@ class Gateway:
             rng=self._rng,
             insist=self._insist,
         )
-        self._intake = Intake(
+        self._readers = MediaReaders(
+            self._new_understanding, self._new_read_ahead, ahead=lambda: self.config.tools.media.read_ahead != "off"
+        )
+        opening.push_async_callback(self._readers.close)
+        self._intake = self._make_intake()
+
+    def _make_intake(self) -> Intake:
+        return Intake(
             self.store,
-            self._accounts,
+            self._access,
             self._sessions,
             config=self.config.sessions,
             clock=self.clock,
@@ -430,9 +371,24 @@ class Gateway:
                 arrived=self.recorder.arrived,
                 deleted=self._upkeep.deletion,
                 pairing_offered=self._sender.wake,
+                heard=self._health.heard,
             ),
+            groups=self.groups,
             hears_first=self.config.tools.media.audio_preflight,
         )
+
+    def _new_understanding(self) -> "Understanding":
+        from belino.gateway.understanding import understanding_of
+
+        return (self._make_understanding or understanding_of)(self, self._held)
+
+    def _new_read_ahead(self) -> "BackgroundReadings":
+        from belino.gateway.readings import BackgroundReadings
+
+        return BackgroundReadings(self, self._held, self._access, self._sessions)
+
+    def _make_speaker(self, opening: AsyncExitStack) -> "Speaker | None":
+        return make_speaker(self.config, self.home, self.store, sandbox=self.sandbox, clock=self.clock, opening=opening)
 
     def _make_turns(self) -> TurnRunner:
         return TurnRunner(
@@ -450,6 +406,9 @@ class Gateway:
             ),
         )
 
+    def _keeper(self) -> Keeper:
+        return Keeper(self.store, self.images, max_bytes=self.config.media.max_bytes)
+
     def _make_replies(self, opening: AsyncExitStack) -> Replies:
         # URLs that an agent names: `net.allow` applies, the addresses that adapters may reach do not.
         http = TappedClient(self._outside or Client(guard=Guard(self.config.net.allow)), self.recorder, ("", ""))
@@ -457,8 +416,8 @@ class Gateway:
         return Replies(
             self.store,
             self.adapters,
-            Preparer(self.store, lambda: self.images, lambda: self.sounds),
-            keeper=lambda: Keeper(self.store, self.images, max_bytes=self.config.media.max_bytes),
+            self._preparer,
+            keeper=self._keeper,
             downloads=Downloads(http=http, limits=self._fetcher.allowances),
             home=self.home,
             clock=self.clock,
@@ -487,6 +446,7 @@ class Gateway:
             note=self.store.note,
             parcel=self._parcel_news,
             message=self.notices.message,
+            attempted=self._health.attempted,
         )
         return Sender(
             self.store,
@@ -499,49 +459,19 @@ class Gateway:
         )
 
     async def _may_still(self, claimed: ClaimedParcel) -> str:
-        """Why an answer may no longer be sent: a file is damaged, or the requester's access was withdrawn."""
-        where, asker = claimed.parcel.conversation, claimed.asker
-        for file in claimed.parcel.files:
-            if await self.store.blob(file.sha256) is None:
-                return f"the bytes of {file.name} are damaged or missing on this disk"
-        account = self._accounts.get((where.platform, where.account))
-        if asker is None or account is None:
-            return ""
-        paired = await self.store.is_paired(where.platform, where.account, asker.author.id)
-        verdict = still_may(asker, where, account.access, trusts_senders=account.trusts_senders, paired=paired)
-        if verdict.standing is Standing.MAY_COMMAND:
-            return ""
-        return f"the sender who asked for it may no longer command the agent ({verdict.reason})"
+        where = claimed.parcel.conversation
+        return await why_not_still(claimed, self.store, self._access.get((where.platform, where.account)))
 
-    def _make_accounts(self) -> Mapping[tuple[str, str], AccountAccess]:
-        return {
-            (config.platform, config.account): AccountAccess(
-                access=config.access,
-                trusts_senders=bool(getattr(self.adapters[config.platform, config.account], "trusts_senders", False)),
-            )
-            for config in self.config.adapters
-        }
-
-    async def _listen(self, adapter: Adapter, platform: str, account: str) -> None:
-        await keep_running(
-            adapter,
-            account,
-            self._intake.for_account(platform, account),
-            inbox=self.store,
+    def _make_owners(self) -> Owners:
+        return Owners(
+            self.store,
+            self.adapters,
+            self._health,
+            config=self.config.access,
             clock=self.clock,
-            rng=self._rng,
-            report=partial(self._report, (platform, account)),
+            events=self.notices,
+            wake=lambda conversation: self._sender.wake(conversation),
         )
-
-    def _report(self, key: tuple[str, str], health: AdapterHealth) -> None:
-        self._health[key] = health
-        if health.state == "running":
-            self.history.listens(*key)
-            self._sender.lines.up(key)
-            return
-        self._sender.lines.down(key, f"{':'.join(key)} is not connected: {health.reason}" if health.reason else "")
-        if health.state != "starting":
-            self.counters.adapter_restarts[":".join(key)] += 1
 
     def _parcel_asked(self, record: ParcelRecord | None) -> ParcelRecord | None:
         """Publish an operator's decision about a parcel, and wake the sender: other parcels may follow now."""
@@ -563,31 +493,6 @@ class Gateway:
         if adapter is None:
             raise MediaError(f"{ref.id} cannot be opened: the account {ref.platform}:{ref.account} is not configured")
         return _opened(adapter, ref)
-
-    async def _try_decoders(self) -> None:
-        """Try every decoder once, long after the start; a failure is logged."""
-        await self.clock.sleep(TRIAL_AFTER_SECONDS)
-        from belino.media.trial import try_decoders
-
-        try:
-            # In a sandbox of its own: until a file comes, none is kept running.
-            async with Sandbox() as sandbox:
-                tried = await try_decoders(sandbox)
-        except OSError as error:
-            log.warning("decoders could not be tried: %s", type(error).__name__)
-            return
-        for failure in tried.failures:
-            log.warning("a decoder does not work here: %s", failure)
-
-    async def _index_ahead(self) -> None:
-        """Index new messages and remove deleted ones regularly, so that searches find most of the index up to date."""
-        while True:
-            await self.clock.sleep(INDEX_SECONDS)
-            try:
-                if await self.store.index_ahead():
-                    await asyncio.to_thread(release_memory)
-            except StoreError as error:
-                log.warning("nothing could be indexed: %s", type(error).__name__)
 
 
 @asynccontextmanager

@@ -4,30 +4,22 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Protocol
 
-from belino.config import AccessConfig, SessionsConfig
+from belino.config import SessionsConfig
 from belino.domain.errors import ScopeError, StoreError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import MediaRef
-from belino.domain.message import Arrival, ConversationKey, Deletion, Edit, Message, Quote, Unsupported
+from belino.domain.message import Arrival, ChatType, ConversationKey, Deletion, Edit, Message, Quote, Unsupported
 from belino.domain.outcome import Counters, MessageOutcome, Standing, TurnState
 from belino.domain.ports import Accept, Clock, Incoming, Taken
 from belino.domain.stored import ScreenedArrival, StoredMessage, Verdict
-from belino.gateway.access import decide, may_pair, offer_pairing, to_hear
+from belino.gateway.access import AccountAccess, decide, is_leaving, may_ask, may_pair, offer_pairing, to_hear
 from belino.gateway.events import EventBus
 from belino.gateway.sessions import Sessions
 from belino.storage.store import Store
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountAccess:
-    """The access rules of one account."""
-
-    access: AccessConfig
-    trusts_senders: bool = False
-    """The adapter accepts only senders who are logged in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +32,16 @@ class IntakeCallbacks:
     """When a deletion may have to be carried out."""
     pairing_offered: Callable[[ConversationKey], None] = lambda _conversation: None
     """With the conversation of a stranger, when a pairing message for them is in the outbox."""
+    heard: Callable[[tuple[str, str]], None] = lambda _account: None
+    """With the account of every arrival."""
+
+
+class AsksOwners(Protocol):
+    """The part of the owners' decisions that intake needs; see gateway/owners.py."""
+
+    async def asked(self, arrival: Arrival) -> None: ...
+    async def left(self, arrival: Arrival) -> None: ...
+    async def obey(self, message: Message) -> str | None: ...
 
 
 class Intake:
@@ -56,6 +58,7 @@ class Intake:
         notices: EventBus,
         counters: Counters,
         callbacks: IntakeCallbacks,
+        groups: AsksOwners | None = None,
         hears_first: bool = False,
     ) -> None:
         """`hears_first`: voice messages are read before it is known whether they address the agent."""
@@ -67,11 +70,16 @@ class Intake:
         self._notices = notices
         self._counters = counters
         self._callbacks = callbacks
-        self._hears_first = hears_first
+        self._groups = groups
+        self.hears_first = hears_first
 
     def for_account(self, platform: str, account: str) -> Accept:
         """The function an adapter gets: it accepts only arrivals of its own account."""
         return _AccountIntake(self, platform, account)
+
+    def heard(self, account: tuple[str, str]) -> None:
+        """Note that the platform of an account reported something."""
+        self._callbacks.heard(account)
 
     async def accept(self, arrival: Arrival, *, cursor: str | None = None) -> Taken:
         """Accept one arrival; when this returns, arrival and cursor are on disk."""
@@ -107,8 +115,10 @@ class Intake:
     async def _judged(self, arrival: Arrival, cursor: str | None) -> ScreenedArrival:
         verdict = self._too_long(arrival)
         if verdict is None:
-            verdict = await self._judge(arrival)
-            await self._offer_pairing(arrival, verdict)
+            verdict = await self._obeyed(arrival) or await self._judge(arrival)
+            if verdict.standing is Standing.DENIED:
+                await self._offer_pairing(arrival)
+                await self._ask_owners(arrival)
         ready = None
         if isinstance(arrival, Message) and arrival.album is not None:
             # Every item extends the wait, also one without a mention: in a group only the first item has it.
@@ -166,7 +176,7 @@ class Intake:
         verdict = decide(
             arrival, account.access, trusts_senders=account.trusts_senders, about=about, heard=heard, paired=paired
         )
-        if self._hears_first and to_hear(arrival, account.access, verdict):
+        if self.hears_first and to_hear(arrival, account.access, verdict):
             # A turn reads it first, and goes on only if it names the agent.
             return replace(verdict, answer=True)
         return verdict
@@ -179,9 +189,26 @@ class Intake:
         where, author = arrival.conversation, arrival.author
         return author is not None and await self._store.is_paired(where.platform, where.account, author.id)
 
-    async def _offer_pairing(self, arrival: Arrival, verdict: Verdict) -> None:
+    async def _obeyed(self, arrival: Arrival) -> Verdict | None:
+        """The verdict on an owner's decision, which is carried out here; None for any other arrival."""
+        if self._groups is None or not isinstance(arrival, Message) or arrival.chat_type is not ChatType.DIRECT:
+            return None
+        done = await self._groups.obey(arrival)
+        return None if done is None else Verdict(standing=Standing.OBSERVED, reason=f"an owner's decision: {done}")
+
+    async def _ask_owners(self, arrival: Arrival) -> None:
+        """Ask the owners about a group that is not listed, before the cursor moves; withdraw it if the agent left."""
+        where = arrival.conversation
+        if self._groups is None:
+            return
+        if is_leaving(arrival):
+            await self._groups.left(arrival)
+        elif may_ask(arrival, self._accounts[where.platform, where.account].access):
+            await self._groups.asked(arrival)
+
+    async def _offer_pairing(self, arrival: Arrival) -> None:
         """Send a stranger their pairing code."""
-        if verdict.standing is not Standing.DENIED or not isinstance(arrival, Message) or not self._may_pair(arrival):
+        if not isinstance(arrival, Message) or not self._may_pair(arrival):
             return
         # Before the cursor moves: after a crash in between, the arrival comes again and gets no second code.
         if await offer_pairing(self._store, arrival):
@@ -230,6 +257,7 @@ class _AccountIntake:
                 own = ":".join(self._account)
                 raise ScopeError(f"{own} passed an arrival of {where.platform}:{where.account}")
         failpoint("adapter.events.received")
+        self._intake.heard(self._account)
         taken = await self._intake.accept_all(incoming)
         failpoint("adapter.events.stored")
         return taken

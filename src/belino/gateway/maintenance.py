@@ -19,6 +19,7 @@ from belino.domain.ports import Clock
 from belino.domain.stored import Strays, Tidied
 from belino.domain.units import format_size
 from belino.media.fetch import Fetcher
+from belino.media.sandbox.sandbox import Sandbox
 from belino.media.session_files import remove_copies, remove_older
 from belino.storage.backup_config import BackupConfig
 from belino.storage.backup_schedule import backup_folder, made_backups, make_backup, next_due
@@ -46,6 +47,10 @@ NOT_CHECKED = "could not be checked"
 CHECK_TRIES = 5
 CHECK_AGAIN_SECONDS = 1.0
 """The first wait before the database check is retried; it doubles."""
+INDEX_SECONDS = 30.0
+"""Deleted messages must leave the index within a minute."""
+TRIAL_AFTER_SECONDS = 120.0
+"""When every decoder is tried: late enough not to slow the start."""
 BACKUP_RETRY = timedelta(hours=1)
 """A backup that failed is tried again after this time, or after its interval if that is shorter."""
 LONGEST_BACKUP_WAIT = timedelta(hours=1)
@@ -220,6 +225,33 @@ class Backups:
             if not work.cancelled():
                 work.exception()  # retrieved so that asyncio does not log it; the gateway is stopping
             raise
+
+
+async def index_ahead(store: Store, clock: Clock) -> None:
+    """Index new messages and remove deleted ones regularly, so that searches find most of the index up to date."""
+    while True:
+        await clock.sleep(INDEX_SECONDS)
+        try:
+            if await store.index_ahead():
+                await asyncio.to_thread(release_memory)
+        except StoreError as error:
+            log.warning("nothing could be indexed: %s", type(error).__name__)
+
+
+async def try_all_decoders(clock: Clock) -> None:
+    """Try every decoder once, long after the start; a failure is logged."""
+    await clock.sleep(TRIAL_AFTER_SECONDS)
+    from belino.media.trial import try_decoders
+
+    try:
+        # In a sandbox of its own: until a file comes, none is kept running.
+        async with Sandbox() as sandbox:
+            tried = await try_decoders(sandbox)
+    except OSError as error:
+        log.warning("decoders could not be tried: %s", type(error).__name__)
+        return
+    for failure in tried.failures:
+        log.warning("a decoder does not work here: %s", failure)
 
 
 async def forget_deleted(store: Store, home: Home, purge: Callable[[], Awaitable[Sequence[str]]]) -> int:

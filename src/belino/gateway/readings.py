@@ -9,9 +9,8 @@ from belino.domain.errors import BelinoError, StoreError
 from belino.domain.outcome import Standing, Step
 from belino.domain.reading import ReadingForm
 from belino.domain.stored import RefRecord, Requester
-from belino.gateway.access import still_may
+from belino.gateway.access import AccountAccess, still_may
 from belino.gateway.events import EventBus, Notice, NoticeKind
-from belino.gateway.intake import AccountAccess
 from belino.gateway.rendering import Held, seen_blob
 from belino.gateway.sessions import Sessions
 from belino.media.renditions import reason_of

@@ -201,6 +201,9 @@ class RecordedContext:
     def parsed(self, payload: object, known: Known, arrivals: Sequence[object]) -> None:
         """Ignored: the replay passes arrivals in itself."""
 
+    def report(self, part: str, problem: str = "", *, is_refusal: bool = False) -> None:
+        """Ignored: a replay has no platform."""
+
 
 def silenced(adapter: Adapter, clock: Clock, recalled: Iterable[Json]) -> Adapter:
     """The adapter without its connection: arrivals and history come from the cassette."""

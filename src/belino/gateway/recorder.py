@@ -60,6 +60,7 @@ class Recorder:
     def __init__(self, journal: Journal, *, secrets: Secrets, clock: Clock) -> None:
         self.journal = journal
         self._secrets = secrets
+        """Removed from everything that is recorded."""
         self._clock = clock
         self._wishes: Wishes | None = None
         self._scope: ConversationKey | None = None
@@ -71,6 +72,10 @@ class Recorder:
     def on(self) -> bool:
         """Whether anything is recorded."""
         return self._wishes is not None and not self._wishes.ended
+
+    def learn_secrets(self, secrets: Secrets) -> None:
+        """Remove these secrets too from now on: the configuration changed."""
+        self._secrets = self._secrets.joined(secrets)
 
     def resume(self) -> None:
         """Continue the recording that was running when the last process ended."""

@@ -21,9 +21,10 @@ from belino.domain.message import Arrival, Deletion, Edit, Message, Reaction
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Adapter, AdapterContext, Reparses
 from belino.domain.reply import ParcelState
+from belino.gateway.accounts import from_registry
 from belino.gateway.cassettes import HOME, SETTINGS, UNSET, is_plain
 from belino.gateway.compare import Difference, compare
-from belino.gateway.gateway import Gateway, from_registry
+from belino.gateway.gateway import Gateway
 from belino.gateway.recorded import (
     RecordedAgent,
     RecordedClient,

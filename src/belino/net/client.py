@@ -133,6 +133,8 @@ class Client:
         self._guard = (guard or Guard()).naming(host for host in own if _has_port(host))
         self._resolve = resolve
         self._sessions: dict[bool, ClientSession] = {}
+        self._requests = 0
+        self._idle = asyncio.Event()
 
     @asynccontextmanager
     async def request(
@@ -150,16 +152,17 @@ class Client:
         if json is not None:
             body = json_format.dumps(json, ensure_ascii=False).encode()
             sent_headers.setdefault("Content-Type", "application/json")
-        with _as_adapter_errors(method, timeout):
-            async with asyncio.timeout(timeout):
-                response = await self._follow(method, parse_url(url), sent_headers, body)
-        try:
-            yield _Answer(response, method, timeout)
-        finally:
-            if response.content.at_eof():
-                response.release()
-            else:
-                response.close()
+        with self._counted():
+            with _as_adapter_errors(method, timeout):
+                async with asyncio.timeout(timeout):
+                    response = await self._follow(method, parse_url(url), sent_headers, body)
+            try:
+                yield _Answer(response, method, timeout)
+            finally:
+                if response.content.at_eof():
+                    response.release()
+                else:
+                    response.close()
 
     @asynccontextmanager
     async def socket(
@@ -188,6 +191,23 @@ class Client:
     async def close(self) -> None:
         while self._sessions:
             await self._sessions.popitem()[1].close()
+
+    async def retire(self) -> None:
+        """Close it once its open requests have ended; a later request opens it again."""
+        while self._requests:
+            self._idle.clear()
+            await self._idle.wait()
+        await self.close()
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self._requests += 1
+        try:
+            yield
+        finally:
+            self._requests -= 1
+            if not self._requests:
+                self._idle.set()
 
     async def _follow(
         self,

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Callable, Container, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -250,6 +251,10 @@ class BlobVerbs(Verbs):
         if names:
             await self._blobs.delete(names)
             await self._database.write(partial(deletions.files_deleted, sha256s=names))
+
+    def opened(self, file: OutgoingFile) -> OutgoingFile:
+        """A planned file with its bytes, for a parcel that does not come from the outbox."""
+        return replace(file, chunks=self._open_file(file.sha256, file.name, file.mime, file.size).chunks)
 
     def _open_file(self, sha256: str, name: str, mime: str, size: int) -> OutgoingFile:
         return OutgoingFile(name=name, mime=mime, size=size, sha256=sha256, chunks=lambda: self._blobs.stream(sha256))

@@ -44,6 +44,10 @@ class Home:
         as_toml = self.path / "belino.toml"
         return as_json if as_json.exists() and not as_toml.exists() else as_toml
 
+    def good_config_file(self, like: Path) -> Path:
+        """The copy of the configuration that worked last, in the format of this file."""
+        return self.path / f"last-good{'.json' if like.suffix == '.json' else '.toml'}"
+
     @property
     def database(self) -> Path:
         return self.path / "belino.db"

@@ -406,6 +406,18 @@ M033_SEARCH_VECTORS = """
 CREATE TABLE search_vectors (message INTEGER PRIMARY KEY, vector BLOB NOT NULL) STRICT;
 """
 
+# Groups that the agent was added to, with the owner's decision, and what the owner was told, and when.
+M034_GROUPS_AND_NOTICES = """
+CREATE TABLE group_access (
+    platform TEXT NOT NULL, account TEXT NOT NULL, channel TEXT NOT NULL, name TEXT NOT NULL, state TEXT NOT NULL,
+    inviter_id TEXT NOT NULL, inviter_name TEXT NOT NULL, everyone INTEGER NOT NULL, asked INTEGER NOT NULL,
+    decided INTEGER, PRIMARY KEY (platform, account, channel)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE owner_notices (
+    kind TEXT PRIMARY KEY, text TEXT NOT NULL, at INTEGER NOT NULL, told INTEGER NOT NULL, is_open INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -440,4 +452,5 @@ STEPS = (
     M031_LIVING_MESSAGES_IN_TIME,
     M032_OTHER_NAMES,
     M033_SEARCH_VECTORS,
+    M034_GROUPS_AND_NOTICES,
 )

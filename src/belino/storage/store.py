@@ -25,6 +25,7 @@ from belino.storage.home import Home
 from belino.storage.inbox import InboxVerbs
 from belino.storage.library_verbs import LibraryVerbs
 from belino.storage.outbox import OutboxVerbs
+from belino.storage.owner import OwnerVerbs
 from belino.storage.read_ahead import ReadAheadVerbs
 from belino.storage.search_rows import SearchIndex
 from belino.storage.short_ids import fill_short_ids
@@ -73,7 +74,9 @@ def repair_store(place: Home | str, *, now: datetime) -> "Repaired":
     return repair(place if isinstance(place, Home) else _home_of(place), now=now)
 
 
-class Store(InboxVerbs, OutboxVerbs, LibraryVerbs, TranscriptVerbs, ReadAheadVerbs, SpeechVerbs, AccessVerbs):
+class Store(
+    InboxVerbs, OutboxVerbs, LibraryVerbs, TranscriptVerbs, ReadAheadVerbs, SpeechVerbs, AccessVerbs, OwnerVerbs
+):
     """Everything belino stores."""
 
     def __init__(

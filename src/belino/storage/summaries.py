@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from belino.domain.media import MediaKind
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.outcome import TurnState
+from belino.domain.owner import PLATFORM_EVENT
 from belino.domain.reply import ParcelState
 from belino.domain.stored import ChannelSummary, ConversationSummary, MediaTally, Unfetched
 from belino.storage.database import Tx, maybe_from_micros
@@ -22,7 +23,8 @@ _COUNTS = {
     "blobs": "SELECT count(*) FROM blobs",
     "blob_bytes": "SELECT coalesce(sum(size), 0) FROM blobs",
     "uploads_open": "SELECT count(*) FROM uploads WHERE sha256 IS NULL",
-    "denied": "SELECT coalesce(sum(times), 0) FROM denied",
+    "denied": f"SELECT coalesce(sum(times), 0) FROM denied WHERE reason <> '{PLATFORM_EVENT}'",
+    "noise": f"SELECT coalesce(sum(times), 0) FROM denied WHERE reason = '{PLATFORM_EVENT}'",
 }
 # Bytes that came with the message were not fetched by choice.
 _SEEN = "FROM refs WHERE NOT (sha256 IS NOT NULL AND fetched IS NULL)"

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from belino.domain.errors import RateLimited
+from belino.domain.errors import AdapterError, RateLimited, Unauthorized
 from belino.domain.limits import Once
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
@@ -72,6 +72,7 @@ async def check_adapter(trial: Trial) -> tuple[str, ...]:
         checks["bytes stream in chunks"] = check_bytes_stream_in_chunks
     if trial.refuse is not None:
         checks["429 is RateLimited"] = check_429_is_rate_limited
+        checks["401 is Unauthorized"] = check_401_is_unauthorized
     if trial.deliver is not None:
         checks["nothing is acknowledged before it is stored"] = check_nothing_is_acknowledged_before_it_is_stored
     if trial.cassettes:
@@ -233,6 +234,22 @@ async def check_429_is_rate_limited(trial: Trial) -> None:
     raise AssertionError(
         "an answer with status 429 must raise RateLimited(retry_after=…); see belino.net.client.error_for"
     )
+
+
+async def check_401_is_unauthorized(trial: Trial) -> None:
+    """Refused credentials are recognised: the account is shown as unauthorized, and no answer is lost."""
+    assert trial.refuse is not None
+    trial.refuse(401, {})
+    try:
+        await trial.make().send(
+            Parcel(key="contract-parcel-3", conversation=trial.conversation, text="hello once more")
+        )
+    except AdapterError as error:
+        for number, secret in enumerate(trial.secrets, 1):
+            assert secret not in str(error), f"secret number {number} of the trial stands in the error's text"
+        if isinstance(error, Unauthorized):
+            return
+    raise AssertionError("an answer with status 401 must raise Unauthorized; see belino.net.client.error_for")
 
 
 async def check_nothing_is_acknowledged_before_it_is_stored(trial: Trial) -> None:

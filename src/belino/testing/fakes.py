@@ -23,6 +23,8 @@ class FakeContext:
         self.clock: Clock = clock or FakeClock()
         self.published: list[OutgoingFile] = []
         self.reported: list[tuple[object, Mapping[str, object], Sequence[Arrival]]] = []
+        self.problems: dict[str, str] = {}
+        """What the adapter reports as not working now, by part."""
         self._http = http
 
     @property
@@ -36,6 +38,12 @@ class FakeContext:
 
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         self.reported.append((payload, known(), arrivals))
+
+    def report(self, part: str, problem: str = "", *, is_refusal: bool = False) -> None:
+        if problem:
+            self.problems[part] = problem
+        else:
+            self.problems.pop(part, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from belino.domain.errors import MediaExpired, Unanswered, Unreached
-from belino.domain.limits import Limits, Once
-from belino.domain.media import MediaRef, kind_of
-from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message, Unsupported
+from belino.domain.limits import Limits, Once, SendAs
+from belino.domain.media import MediaKind, MediaRef, kind_of
+from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message, SourceMessage, Unsupported
 from belino.domain.ports import Accept, AdapterContext, Question
-from belino.domain.reply import Parcel, Receipt, StoredFile
+from belino.domain.reply import OutgoingFile, Parcel, Receipt, StoredFile
 from belino.net.client import error_for
 from belino.net.redact import Secret
 
@@ -170,8 +170,29 @@ class MemoryAdapter:
         await _before(loss)
         message_id = self._keep(parcel)
         _after(loss)
-        stored = tuple(StoredFile(form=file.send_as, size=file.size, name=file.name) for file in parcel.files)
-        return Receipt(message_id=message_id, sent=self._context.clock.now(), stored=stored)
+        sent = self._context.clock.now()
+        source = SourceMessage(where=parcel.conversation, message_id=message_id, sent=sent)
+        stored = tuple([await self._store(file, source) for file in parcel.files])
+        return Receipt(message_id=message_id, sent=sent, stored=stored)
+
+    async def delete(self, conversation: ConversationKey, message_id: str) -> None:
+        """Delete a message that we sent."""
+        self._far_side.sent.pop(message_id, None)
+
+    async def _store(self, file: OutgoingFile, source: SourceMessage) -> StoredFile:
+        """Keep a file as a platform does, under an id of its own."""
+        own = f"{source.message_id}-{file.sha256[:12]}"
+        self._far_side.files[own] = b"".join([piece async for piece in file.chunks()])
+        ref = source.ref(
+            item=own,
+            kind=MediaKind.VOICE if file.send_as is SendAs.VOICE else kind_of(file.mime),
+            mime=file.mime,
+            locator={"file": own},
+            size=file.size,
+            width=file.width,
+            height=file.height,
+        )
+        return StoredFile(form=file.send_as, size=file.size, name=file.name, ref=ref)
 
     def _keep(self, parcel: Parcel) -> str:
         message_id = f"sent-{parcel.key}"

@@ -1,7 +1,9 @@
 """Agents: which agent answers in which conversation, each made once."""
 
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 
 from belino import registry
 from belino.config import AgentConfig
@@ -10,16 +12,70 @@ from belino.domain.message import Author, ConversationKey
 from belino.domain.ports import Agent, Checks, Closes
 
 
+@dataclass(eq=False, slots=True)
+class AgentGeneration:
+    """The agents of one configuration; those that did not change are shared with the one before."""
+
+    config: AgentConfig
+    made: list[tuple[AgentConfig, Agent]] = field(default_factory=list)
+    turns: int = 0
+    """How many running turns began with it."""
+
+
+_OF_TURN: ContextVar[AgentGeneration | None] = ContextVar("agents of the turn", default=None)
+
+
 class Agents:
-    """Every configured agent; each is made once, however many conversations it answers in."""
+    """Every configured agent; each is made once, however many conversations it answers in.
+
+    The configuration can be replaced: a running turn keeps the agent that it began with.
+    """
 
     def __init__(self, config: AgentConfig, everywhere: Agent | None = None) -> None:
-        self._config = config
         self._everywhere = everywhere
         """Overrides the configuration, if given."""
-        self._made: list[tuple[AgentConfig, Agent]] = []
+        self._generations: list[AgentGeneration] = []
+        """Those in use; the last one is for new turns."""
+        self._generations.append(self.prepare(config))
+
+    def prepare(self, config: AgentConfig) -> AgentGeneration:
+        """The agents of a configuration, made and not in use yet; ConfigError if one cannot be made."""
+        known = self._generations[-1].made if self._generations else []
+        generation = AgentGeneration(config)
         for described in (config, *config.places.values()):
-            self._make(described)
+            self._make_in(generation, described, known)
+        return generation
+
+    async def adopt(self, generation: AgentGeneration) -> None:
+        """Use other agents for new turns; those that no turn needs any more are closed."""
+        self._generations.append(generation)
+        await self._close_unused()
+
+    async def discard(self, generation: AgentGeneration) -> None:
+        """Close agents that were prepared and are not wanted."""
+        await self._close(generation)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Keep the current agents until the block is left, whatever is configured in between."""
+        generation = self._generations[-1]
+        generation.turns += 1
+        token = _OF_TURN.set(generation)
+        try:
+            yield
+        finally:
+            _OF_TURN.reset(token)
+            generation.turns -= 1
+            await self._close_unused()
+
+    @property
+    def _generation(self) -> AgentGeneration:
+        pinned = _OF_TURN.get()
+        return self._generations[-1] if pinned is None or pinned not in self._generations else pinned
+
+    @property
+    def _config(self) -> AgentConfig:
+        return self._generation.config
 
     def at(self, conversation: ConversationKey) -> Agent:
         """The agent that answers in a conversation."""
@@ -44,14 +100,27 @@ class Agents:
 
     def checks(self) -> Iterator[tuple[str, Checks]]:
         """The agents that have a check for the doctor, each with its display name."""
-        for config, agent in self._made:
+        for config, agent in self._generations[-1].made:
             if isinstance(agent, Checks):
                 yield f"agent {config.kind}", agent
 
     async def close(self) -> None:
         """Close every agent."""
-        for _, agent in self._made:
-            if isinstance(agent, Closes):
+        while self._generations:
+            await self._close(self._generations.pop())
+
+    async def _close_unused(self) -> None:
+        """Close the agents of earlier configurations that no turn uses any more."""
+        ended = [each for each in self._generations[:-1] if not each.turns]
+        for generation in ended:
+            self._generations.remove(generation)
+            await self._close(generation)
+
+    async def _close(self, generation: AgentGeneration) -> None:
+        """Close the agents that no other configuration in use shares."""
+        shared = {id(agent) for other in self._generations for _, agent in other.made if other is not generation}
+        for _, agent in generation.made:
+            if isinstance(agent, Closes) and id(agent) not in shared:
                 with suppress(BelinoError):
                     await agent.close()
 
@@ -60,13 +129,21 @@ class Agents:
         return config.kind if self._everywhere is None else type(self._everywhere).__name__
 
     def _make(self, config: AgentConfig) -> Agent:
+        return self._make_in(self._generation, config)
+
+    def _make_in(
+        self, generation: AgentGeneration, config: AgentConfig, known: Sequence[tuple[AgentConfig, Agent]] = ()
+    ) -> Agent:
+        """The agent of a configuration, made unless it is known."""
         if self._everywhere is not None:
             return self._everywhere
-        for known, agent in self._made:
-            if (known.kind, known.options) == (config.kind, config.options):
+        wanted = (config.kind, config.options)
+        for described, agent in generation.made:
+            if (described.kind, described.options) == wanted:
                 return agent
-        made: Agent = registry.find("agents", config.kind).make(config.options)
-        self._made.append((config, made))
+        same = (agent for described, agent in known if (described.kind, described.options) == wanted)
+        made: Agent = next(same, None) or registry.find("agents", config.kind).make(config.options)
+        generation.made.append((config, made))
         return made
 
 

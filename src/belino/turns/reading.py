@@ -98,8 +98,8 @@ class TurnReader:
         self._understanding = understanding
         """Called with the first media: providers cost start-up time."""
         self._agents = agents
-        self._seconds = seconds
-        self._attaches = attaches
+        self.seconds = seconds
+        self.attaches = attaches
         self._clock = clock
         self._watch = watch
 
@@ -116,7 +116,7 @@ class TurnReader:
         """
         where, read = claimed.conversation, NOTHING
         try:
-            async with deadline(self._clock, self._seconds + GRACE_SECONDS) as scope:
+            async with deadline(self._clock, self.seconds + GRACE_SECONDS) as scope:
                 running[where] = scope
                 read = await or_abandon(self._messages_read(claimed), self._clock, grace=GRACE_SECONDS)
         except StoreError:
@@ -141,7 +141,7 @@ class TurnReader:
             return NOTHING
         sender = await self._store.sender_of(claimed.conversation.whole_channel, places[0][1].ref.id)
         agent = self._agents.at(claimed.conversation)
-        documents = accepted_by(agent).documents if self._attaches else None
+        documents = accepted_by(agent).documents if self.attaches else None
         read = await understanding.read_message(
             MessageMedia(
                 conversation=claimed.conversation,

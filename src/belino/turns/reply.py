@@ -94,8 +94,7 @@ class Replies:
         self._clock = clock
         self._put = put
         """Called when parcels of a conversation are in the outbox."""
-        self.speaker = speaker
-        self._voice = AnswerVoice(speaker, clock) if speaker is not None else None
+        self.speaker = self.speak_with(speaker)
         self._locks: WeakValueDictionary[ConversationKey, asyncio.Lock] = WeakValueDictionary()
         self._taken: dict[int, set[str]] = {}
         """By turn, the marks of its pending files that are not in the outbox yet."""
@@ -103,6 +102,12 @@ class Replies:
         """Conversations with pending files that are being sent."""
         self._lanes = KeyedWorkers(self._file_away, width=WIDTH, clock=clock)
         self.stop = self._lanes.stop
+
+    def speak_with(self, speaker: Speaker | None) -> Speaker | None:
+        """Speak with another voice from now on, or with none."""
+        self.speaker = speaker
+        self._voice = AnswerVoice(speaker, self._clock) if speaker is not None else None
+        return speaker
 
     async def run(self) -> None:
         """Move pending files as their parcels end, until stopped."""

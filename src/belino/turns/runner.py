@@ -128,7 +128,7 @@ class TurnRunner:
             media.understanding,
             agents,
             seconds=environment.config.tools.media.turn_seconds,
-            attaches=environment.config.context.attach_media in ("message", "thread"),
+            attaches=attaches(environment.config),
             clock=environment.clock,
             watch=observers.events.reading,
         )
@@ -143,6 +143,8 @@ class TurnRunner:
         self._recorder = observers.recorder
         self._replied = observers.replied
         self._key = environment.home.key_file.read_bytes()
+        self._underway: dict[int, asyncio.Event] = {}
+        """By turn, what is set when it ends."""
         self._running: dict[ConversationKey, asyncio.Timeout] = {}
         self._aborted: set[ConversationKey] = set()
         self._doing: dict[ConversationKey, str] = {}
@@ -159,7 +161,27 @@ class TurnRunner:
         return True
 
     async def run(self, claimed: ClaimedTurn) -> None:
-        """Run one turn to its end. If cancelled, requeue the turn unchanged."""
+        """Run one turn to its end, with the agents of now. If cancelled, requeue the turn unchanged."""
+        ended = self._underway[claimed.id] = asyncio.Event()
+        try:
+            async with self._agents.turn():
+                await self._run(claimed)
+        finally:
+            del self._underway[claimed.id]
+            ended.set()
+
+    async def drained(self) -> None:
+        """Wait until the turns that run now have ended."""
+        for ended in tuple(self._underway.values()):
+            await ended.wait()
+
+    def reconfigure(self, config: Config) -> None:
+        """Use other settings from now on."""
+        self._config = config
+        self._reader.seconds = config.tools.media.turn_seconds
+        self._reader.attaches = attaches(config)
+
+    async def _run(self, claimed: ClaimedTurn) -> None:
         log.info("turn %d in %s begins (trace %s)", claimed.id, claimed.conversation, claimed.trace)
         failpoint("turn.begin")
         if is_unheard(claimed):
@@ -518,6 +540,11 @@ class TurnRunner:
         adapter = self._adapters.get((conversation.platform, conversation.account))
         if isinstance(adapter, ShowsTyping):
             await keep_showing(lambda: adapter.show_typing(conversation, self._doing.get(conversation)), self._clock)
+
+
+def attaches(config: Config) -> bool:
+    """Whether media of the message is attached as far as the agent takes it."""
+    return config.context.attach_media in ("message", "thread")
 
 
 class Length:

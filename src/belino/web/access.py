@@ -9,7 +9,7 @@ from belino.gateway.access import plain_code
 from belino.storage.access import AccessVerbs
 from belino.web.auth import SECRET_CHARS, refuse_foreign_page, unauthorized
 from belino.web.request_context import RouteCall
-from belino.web.responses import Code, Refusal, answer, not_found
+from belino.web.responses import Code, Refusal, answer, bad_request, not_found
 from belino.web.wire import grant_json, pairing_json
 
 LOGIN_BYTES = 1_024
@@ -65,13 +65,17 @@ async def list_tokens(call: RouteCall) -> Response:
 
 
 async def make_token(call: RouteCall) -> Response:
-    """A token for one conversation's tools and messages; shown once."""
-    fields = await call.fields("conversation", "note", "days")
-    conversation = fields.conversation()
-    await call.site.must_exist(conversation)
+    """A token for one conversation's tools and messages, or for a monitoring system; shown once."""
+    fields = await call.fields("conversation", "monitor", "note", "days")
+    monitor = fields.flag("monitor")
+    if monitor == fields.has("conversation"):
+        raise bad_request("The body: name a conversation, or set monitor, but not both.")
+    conversation = None if monitor else fields.conversation()
+    if conversation is not None:
+        await call.site.must_exist(conversation)
     days = fields.number("days", least=1, most=MOST_DAYS)
     grant, secret = await call.store.grant(
-        GrantKind.CHANNEL,
+        GrantKind.MONITOR if monitor else GrantKind.CHANNEL,
         conversation=conversation,
         note=fields.text("note", most=NOTE_CHARS, default=""),
         lifetime=timedelta(days=days) if days else None,
@@ -110,4 +114,4 @@ async def revoke_pairing(call: RouteCall) -> Response:
 
 
 async def _tokens(call: RouteCall) -> list[Grant]:
-    return [grant for grant in await call.store.grants() if grant.kind is GrantKind.CHANNEL]
+    return [grant for grant in await call.store.grants() if grant.kind in (GrantKind.CHANNEL, GrantKind.MONITOR)]

@@ -21,16 +21,11 @@ from belino.web.readings import reads_json
 from belino.web.request_context import RouteCall, Site
 from belino.web.responses import Code, Refusal, answer, bad_request, not_found
 from belino.web.uploads import CHUNK_BYTES
-from belino.web.wire import Json, channel_json, conversation_json, finding_json
+from belino.web.wire import Json, accounts_json, channel_json, conversation_json, finding_json, notice_json
 
 NAME_CHARS = 100
 SLUG_CHARS = 40
 MESSAGE_NAME_CHARS = 1_100
-
-
-async def healthz(call: RouteCall) -> Response:
-    """Health check; strangers get no further information."""
-    return answer({"ok": True})
 
 
 async def me(call: RouteCall) -> Response:
@@ -135,7 +130,9 @@ async def status(call: RouteCall) -> Response:
             "version": __version__,
             "started": gateway.started,
             "agent": agent_json(call.site),
-            "adapters": adapters_json(call.site),
+            "adapters": accounts_json(gateway.health()),
+            "notices": [notice_json(notice) for notice in await gateway.owners.notices()],
+            "config": asdict(gateway.reloader.state),
             "troubles": dict(gateway.troubles()),
             "soundness": [finding_json(finding) for finding in gateway.soundness()],
             "recording": recording_json(gateway.recorder.state()),
@@ -156,21 +153,6 @@ def agent_json(site: Site) -> Json:
     """The default agent."""
     name, kind = site.gateway.agents.usual()
     return {"name": name, "kind": kind}
-
-
-def adapters_json(site: Site) -> list[Json]:
-    """Each adapter and its state."""
-    return [
-        {
-            "platform": platform,
-            "account": account,
-            "state": health.state,
-            "since": health.since,
-            "reason": health.reason,
-            "restarts": health.restarts,
-        }
-        for (platform, account), health in sorted(site.gateway.health().items(), key=lambda pair: pair[0])
-    ]
 
 
 async def list_channels(call: RouteCall) -> Response:
@@ -217,7 +199,7 @@ async def start_recording(call: RouteCall) -> Response:
     where = fields.conversation("conversation") if fields.has("conversation") else None
     try:
         begun = await call.site.gateway.record(
-            where, without_text=_switch(fields, "without_text"), without_media=_switch(fields, "without_media")
+            where, without_text=fields.flag("without_text"), without_media=fields.flag("without_media")
         )
     except RecordingRefused as error:
         raise Refusal(409, Code.CONFLICT, str(error)) from None
@@ -238,10 +220,3 @@ async def stop_recording(call: RouteCall) -> Response:
 def recording_json(recording: Recording | None) -> Json | None:
     """A recording in wire format."""
     return None if recording is None else asdict(recording)
-
-
-def _switch(fields: Fields, name: str) -> bool:
-    value = fields.raw(name)
-    if value is not None and not isinstance(value, bool):
-        raise bad_request(f"The body: {name} must be true or false.")
-    return bool(value)

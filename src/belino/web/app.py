@@ -26,6 +26,7 @@ from belino.web import (
     messages,
     metrics,
     outbox,
+    owner,
     pages,
     readings,
     uploads,
@@ -153,7 +154,7 @@ def _open_routes(site: Site) -> list[BaseRoute]:
     return [
         GuardedRoute("/", pages.index, requires=public, site=site),
         GuardedRoute("/static/{path:path}", pages.static, requires=public, site=site),
-        GuardedRoute("/healthz", api.healthz, requires=public, site=site),
+        GuardedRoute("/healthz", owner.healthz, requires=public, site=site),
         GuardedRoute("/api/login", access.log_in, requires=public, site=site, methods=["POST"]),
         GuardedRoute(hook, hooks.take_hook, requires=public, site=site, methods=EVERY_METHOD),
     ]
@@ -202,12 +203,22 @@ def _person_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/outbox/{key}", outbox.drop, requires=person, site=site, methods=["DELETE"]),
         GuardedRoute("/api/audit", api.audit, requires=person, site=site),
         GuardedRoute("/api/doctor", api.doctor, requires=person, site=site),
+        GuardedRoute("/api/take-over", owner.take_over, requires=person, site=site, methods=["POST"]),
+        GuardedRoute("/api/doctor/live", owner.check_media, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/tokens", access.list_tokens, requires=person, site=site),
         GuardedRoute("/api/tokens", access.make_token, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/tokens/{grant_id}", access.revoke_token, requires=person, site=site, methods=["DELETE"]),
         GuardedRoute("/api/pairings", access.list_pairings, requires=person, site=site),
         GuardedRoute("/api/pairings", access.approve_pairing, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/pairings", access.revoke_pairing, requires=person, site=site, methods=["DELETE"]),
+        GuardedRoute("/api/health", owner.show_health, requires=person, site=site),
+        GuardedRoute("/api/notices", owner.list_notices, requires=person, site=site),
+        GuardedRoute("/api/notices", owner.close_notice, requires=person, site=site, methods=["DELETE"]),
+        GuardedRoute("/api/groups", owner.list_groups, requires=person, site=site),
+        GuardedRoute("/api/groups", owner.decide_group, requires=person, site=site, methods=["POST"]),
+        GuardedRoute("/api/groups", owner.forget_group, requires=person, site=site, methods=["DELETE"]),
+        GuardedRoute("/api/config", owner.show_config, requires=person, site=site),
+        GuardedRoute("/api/config/reload", owner.reload_config, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/recording", api.show_recording, requires=person, site=site),
         GuardedRoute("/api/recording", api.start_recording, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/recording", api.stop_recording, requires=person, site=site, methods=["DELETE"]),
@@ -216,7 +227,7 @@ def _person_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/readings", readings.list_readings, requires=person, site=site),
         GuardedRoute("/api/readings/{ref}", readings.show_readings, requires=person, site=site),
         GuardedRoute("/api/media/gc", media.tidy_up, requires=person, site=site, methods=["POST"]),
-        GuardedRoute("/metrics", metrics.show_metrics, requires=person, site=site),
+        GuardedRoute("/metrics", metrics.show_metrics, requires=Requires.MONITOR, site=site),
     ]
 
 

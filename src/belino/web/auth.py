@@ -24,7 +24,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD"})
 COOKIE_NAME = "belino_session"
 """The full name up to version 0.7.0; browsers send cookies to every port of a host."""
 
-_BEARER_KINDS = frozenset({GrantKind.PROGRAM, GrantKind.CHANNEL})
+_BEARER_KINDS = frozenset({GrantKind.PROGRAM, GrantKind.CHANNEL, GrantKind.MONITOR})
 _COOKIE_KINDS = frozenset({GrantKind.BROWSER})
 
 
@@ -37,12 +37,15 @@ class Requires(StrEnum):
     """Any grant; the route checks each conversation it touches with `Visitor.must_see`."""
     PERSON = "person"
     """A browser login, or the command line on the gateway's machine."""
+    MONITOR = "monitor"
+    """The same, or a monitoring system's token."""
     PROGRAM = "program"
 
 
 _OPENED_BY: dict[Requires, Collection[GrantKind]] = {
-    Requires.CONVERSATION: _BEARER_KINDS | _COOKIE_KINDS,
+    Requires.CONVERSATION: {GrantKind.BROWSER, GrantKind.PROGRAM, GrantKind.CHANNEL},
     Requires.PERSON: {GrantKind.BROWSER, GrantKind.PROGRAM},
+    Requires.MONITOR: {GrantKind.BROWSER, GrantKind.PROGRAM, GrantKind.MONITOR},
     Requires.PROGRAM: {GrantKind.PROGRAM},
 }
 
@@ -57,7 +60,7 @@ class Visitor:
     def may_see(self, conversation: ConversationKey) -> bool:
         """A channel's token sees its conversation and, if that is a whole channel, the threads in it."""
         if self.grant.kind is not GrantKind.CHANNEL:
-            return True
+            return self.grant.kind is not GrantKind.MONITOR
         own = self.grant.conversation
         return own is not None and own in (conversation, conversation.whole_channel)
 

@@ -15,7 +15,7 @@ from belino.delivery.send import ParcelNews
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.stored import GrantKind, StoredMessage
-from belino.gateway.events import EventBus, Notice, ReadingNotice, TurnNotice
+from belino.gateway.events import EventBus, Notice, NoticeKind, ReadingNotice, TurnNotice
 from belino.storage.store import Store
 from belino.web.auth import Visitor
 from belino.web.responses import encode
@@ -27,6 +27,8 @@ QUEUED_FRAMES = 1_000
 QUEUED_CHARS = 16 * 1024 * 1024
 
 LOST = '{"type":"event","event":"lost"}'
+OWNER_NEWS = '{"type":"event","event":"owner"}'
+"""For people's pages: accounts, notices or requests changed."""
 
 OVERVIEW_SECONDS = 1.0
 # Sending an overview costs per page: with many pages it is sent less often, so that the CPU share stays the same.
@@ -56,9 +58,14 @@ class Subscription:
         return {own.whole_channel if own is not None else None}
 
     @property
+    def is_persons(self) -> bool:
+        """Whether its visitor sees everything, unlike a channel's token."""
+        return self._visitor.grant.kind is not GrantKind.CHANNEL
+
+    @property
     def has_overview(self) -> bool:
         """Whether it gets the overview of other conversations: it is a person's, and named the ones it follows."""
-        return self.followed is not None and self._visitor.grant.kind is not GrantKind.CHANNEL
+        return self.followed is not None and self.is_persons
 
     def follows(self, conversation: ConversationKey) -> bool:
         """Whether it receives the events of a conversation."""
@@ -143,8 +150,11 @@ class Events:
             self._overview.note(notice)
 
     async def _forward(self, notice: Notice) -> None:
+        if notice.kind is NoticeKind.OWNER:
+            self._put_all(OWNER_NEWS, people_only=True)
+            return
         if notice.conversation is None:
-            self._lose()
+            self._put_all(LOST)
             return
         there = (self._by_channel.get(key, set()) for key in (None, notice.conversation.whole_channel))
         followers = [each for found in there for each in found if each.follows(notice.conversation)]
@@ -183,9 +193,10 @@ class Events:
             for subscription in self._overviews:
                 subscription.put(frame)
 
-    def _lose(self) -> None:
+    def _put_all(self, frame: str, *, people_only: bool = False) -> None:
         for subscription in {each for there in self._by_channel.values() for each in there} | self._overviews:
-            subscription.put(LOST)
+            if subscription.is_persons or not people_only:
+                subscription.put(frame)
 
 
 @dataclass(slots=True)

@@ -98,6 +98,13 @@ class Fields:
             raise self._wrong(name, f"a number from {least} to {most}")
         return value
 
+    def flag(self, name: str) -> bool:
+        """True or false; false without the field."""
+        value = self._values.get(name, False)
+        if not isinstance(value, bool):
+            raise self._wrong(name, "true or false")
+        return value
+
     def items(self, name: str, *, most: int) -> Sequence[object]:
         value = self._values.get(name, [])
         if not isinstance(value, list):

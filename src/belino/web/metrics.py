@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 
 from belino.domain.outcome import CacheSize
+from belino.gateway.health import AdapterHealth
 from belino.gateway.savings import Savings, savings
 from belino.web.request_context import RouteCall
 
@@ -41,6 +42,7 @@ async def show_metrics(call: RouteCall) -> Response:
     class Numbers:
         def collect(self) -> "Iterable[Metric]":
             yield from _metrics(held, happened, uptime)
+            yield _accounts(gateway.health())
             yield from _caches(gateway.cache_sizes())
             yield from _process()
             yield from _savings(saved)
@@ -63,6 +65,15 @@ def _metrics(held: Mapping[str, int], happened: Mapping[str, Mapping[str, int]],
         for outcome, number in sorted(outcomes.items()):
             family.add_metric([outcome], number)
         yield family
+
+
+def _accounts(accounts: Mapping[tuple[str, str], AdapterHealth]) -> "Metric":
+    from prometheus_client.core import GaugeMetricFamily
+
+    family = GaugeMetricFamily("belino_account_works", "1 if an account works, else 0.", labels=["account"])
+    for account, health in sorted(accounts.items(), key=lambda pair: pair[0]):
+        family.add_metric([":".join(account)], int(health.works))
+    return family
 
 
 def _caches(sizes: Mapping[str, CacheSize]) -> "Iterable[Metric]":

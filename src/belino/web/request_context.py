@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,8 +21,10 @@ from belino.domain.stored import ParcelRecord, RefRecord, StoredMessage, Tidied,
 from belino.domain.turn import Toolbox
 from belino.gateway.cassettes import WrittenCassette
 from belino.gateway.events import EventBus
+from belino.gateway.health import AdapterHealth
+from belino.gateway.owners import Groups, Owners
 from belino.gateway.recorder import Recorder, Recording
-from belino.gateway.supervise import AdapterHealth
+from belino.gateway.reload import Reloaded, Reloader
 from belino.media.preview import FilePreview, Glance
 from belino.media.renditions import Rendered, RenderOptions
 from belino.media.sandbox.sandbox import Sandbox
@@ -89,6 +91,15 @@ class WebGateway(Protocol):
     @property
     def history(self) -> History: ...
     @property
+    def owners(self) -> Owners: ...
+    @property
+    def groups(self) -> Groups: ...
+    @property
+    def reloader(self) -> Reloader: ...
+    async def reload(
+        self, config: Config | None = None, *, reconnect: Collection[tuple[str, str]] = ()
+    ) -> Reloaded: ...
+    @property
     def started(self) -> datetime: ...
     @property
     def recorder(self) -> Recorder: ...
@@ -115,6 +126,8 @@ class WebGateway(Protocol):
     def soundness(self) -> tuple[Finding, ...]: ...
     async def tidy(self, *, dry_run: bool = False, all_strays: bool = False) -> Tidied: ...
     async def audit(self) -> Audit: ...
+    async def take_over(self, account: tuple[str, str]) -> str: ...
+    async def check_media(self, account: tuple[str, str], to: ConversationKey | None = None) -> tuple[Finding, ...]: ...
 
 
 class ConcurrencyLimit:

@@ -29,6 +29,8 @@ class Code(StrEnum):
     FORBIDDEN = "forbidden"
     NOT_FOUND = "not_found"
     CONFLICT = "conflict"
+    REJECTED = "rejected"
+    PLATFORM = "platform"
     TOO_LARGE = "too_large"
     OVER_LIMIT = "over_limit"
     BAD_BASE64 = "bad_base64"

@@ -1,8 +1,11 @@
 """Wire format: values as clients see them, field by field, so that nothing leaks by accident."""
 
+from collections.abc import Mapping
+
 from belino.domain.media import MediaRef
 from belino.domain.message import Author
 from belino.domain.outcome import Finding, MediaOutcome
+from belino.domain.owner import GroupAccess, OwnerNotice
 from belino.domain.reply import Doubt, ParcelState
 from belino.domain.stored import (
     ChannelSummary,
@@ -17,6 +20,7 @@ from belino.domain.stored import (
 )
 from belino.domain.turn import Usage
 from belino.gateway.events import ReadingNotice
+from belino.gateway.health import AdapterHealth
 from belino.gateway.reading_attempts import reading_json, readings_of
 from belino.media.preview import promised
 from belino.media.price import said_type
@@ -209,6 +213,45 @@ def pairing_json(pairing: Pairing) -> Json:
         "expires": pairing.expires,
         "tries_left": pairing.tries_left,
     }
+
+
+def group_json(group: GroupAccess) -> Json:
+    return {
+        "group": str(group.channel),
+        "platform": group.channel.platform,
+        "account": group.channel.account,
+        "channel": group.channel.channel,
+        "name": group.name,
+        "code": group.code,
+        "state": group.state,
+        "inviter": {"id": group.inviter_id, "name": group.inviter_name} if group.inviter_id else None,
+        "everyone": group.everyone,
+        "asked": group.asked,
+        "decided": group.decided,
+    }
+
+
+def notice_json(notice: OwnerNotice) -> Json:
+    return {"kind": notice.kind, "text": notice.text, "at": notice.at}
+
+
+def accounts_json(accounts: Mapping[tuple[str, str], AdapterHealth]) -> list[Json]:
+    """The health of every account."""
+    return [
+        {
+            "platform": platform,
+            "account": account,
+            "works": health.works,
+            "state": health.state,
+            "since": health.since,
+            "reason": health.reason,
+            "restarts": health.restarts,
+            "heard": health.heard,
+            "sent": health.sent,
+            "can_take_over": health.can_take_over,
+        }
+        for (platform, account), health in sorted(accounts.items(), key=lambda pair: pair[0])
+    ]
 
 
 def finding_json(finding: Finding) -> Json:

@@ -20,7 +20,7 @@ from belino.adapters.discord.authors import (
     identity,
 )
 from belino.adapters.discord.capabilities import FETCH_BYTES, LIMITS, MIB, WORKS, limits_of
-from belino.adapters.discord.client import DiscordClient
+from belino.adapters.discord.client import DiscordClient, DiscordRefused, refusal
 from belino.adapters.discord.doctor import check_bot, check_listed
 from belino.adapters.discord.history import (
     DiscordCursor,
@@ -32,7 +32,14 @@ from belino.adapters.discord.history import (
     thread_history,
 )
 from belino.adapters.discord.media import DiscordDownload
-from belino.adapters.discord.parse import DiscordParseContext, context_from_json, context_to_json, is_news, parse
+from belino.adapters.discord.parse import (
+    DiscordParseContext,
+    context_from_json,
+    context_to_json,
+    is_membership,
+    is_news,
+    parse,
+)
 from belino.adapters.discord.send import channel_of, edit, send
 from belino.adapters.discord.socket import GatewayListener, GatewaySession, session_of
 from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized
@@ -64,6 +71,7 @@ CDN_URL = "https://cdn.discordapp.com"
 GATEWAY_HOST = "gateway.discord.gg"
 GATEWAY_ENDING = ".discord.gg"
 REF_LETTERS = "dc"
+API = "API"
 MOST_WAITING = 1_000
 BATCH = 100
 APART = frozenset({"READY", "GUILD_CREATE", "INTERACTION_CREATE"})
@@ -172,7 +180,13 @@ class Adapter:
         self._guilds = GuildCache(DiscordBot(), {})
         self._session: GatewaySession | None = None
         self._let_in = asyncio.Event()
-        self._client = DiscordClient(context.http, context.clock, api_url=config.api_url, token=config.token)
+        self._client = DiscordClient(
+            context.http,
+            context.clock,
+            api_url=config.api_url,
+            token=config.token,
+            works=lambda: context.report(API),
+        )
         """The session whose events are being processed; the cursor is made of it and its sequence numbers."""
         if config.upload_mb * MIB != LIMITS.files[SendAs.DOCUMENT].max_bytes:
             self.limits = limits_of(config.upload_mb * MIB)
@@ -196,6 +210,7 @@ class Adapter:
             token=self._config.token,
             gateway=self._gateway,
             way_back=self._way_back,
+            report=self._context.report,
             session=self._session,
         )
         try:
@@ -216,6 +231,16 @@ class Adapter:
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a message."""
         return await edit(self._client, message_id, parcel)
+
+    async def direct(self, sender: str) -> str:
+        """Open the direct messages with a person."""
+        try:
+            told = as_table(await self._client.call("POST", "/users/@me/channels", fields={"recipient_id": sender}))
+        except DiscordRefused as error:
+            raise refusal(error) from error
+        if not (channel := identity(told, "id")):
+            raise AdapterError("Discord opened direct messages and did not say under which id")
+        return channel
 
     async def find_sent(self, parcel: Parcel) -> Receipt | None:
         """Find the message of a parcel whose nonce Discord no longer knows."""
@@ -330,7 +355,7 @@ class Adapter:
                 await accept.keep_cursor(self._cursor.written(self._session, self._guilds.me.roles))
         elif is_news(event):
             return await self._parsed(event)
-        return ()
+        return self._reported(event) if is_membership(event, self._context.clock.now()) else ()
 
     async def _parsed(self, event: Raw) -> Sequence[Arrival]:
         if channel := self._guilds.unknown(event):

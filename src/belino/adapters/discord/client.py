@@ -1,7 +1,7 @@
 """REST client: calls with the bot's token, refused calls as errors, and the rate limits of routes."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from math import isfinite
@@ -51,11 +51,21 @@ _SENTENCES = {
 class DiscordClient:
     """The REST calls of one bot."""
 
-    def __init__(self, http: HttpClient, clock: Clock, *, api_url: str, token: Secret) -> None:
+    def __init__(
+        self,
+        http: HttpClient,
+        clock: Clock,
+        *,
+        api_url: str,
+        token: Secret,
+        works: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`works` is called with each successful call."""
         self._http = http
         self._clock = clock
         self._api_url = api_url.rstrip("/")
         self._token = token
+        self._works = works
         self._limits = RateLimits("Discord", clock)
 
     def now(self) -> datetime:
@@ -113,6 +123,7 @@ class DiscordClient:
             raise self._error(what, bucket, answer, as_table(told) if readable else None)
         if not readable and answer.status != 204:
             raise AdapterError(f"Discord's answer to {what} cannot be read")
+        self._works()
         return told
 
     def _learn(self, bucket: str, headers: Mapping[str, str]) -> None:

@@ -4,9 +4,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from belino.adapters.discord.authors import (
+    PLATFORM,
     DiscordBot,
     DiscordChannel,
     DiscordChannels,
@@ -24,6 +25,7 @@ from belino.adapters.discord.content import FORWARD, SAID, is_notice, kind_of_ev
 from belino.adapters.discord.media import UPLOADED, DiscordSource, attachment_ref, carried, refs_of, refs_of_all
 from belino.domain.media import MediaRef
 from belino.domain.message import (
+    SERVER,
     UNKNOWN_AUTHOR,
     Arrival,
     Author,
@@ -32,6 +34,7 @@ from belino.domain.message import (
     Deletion,
     Edit,
     Message,
+    Presence,
     Quote,
     Reaction,
     ThreadReport,
@@ -39,7 +42,7 @@ from belino.domain.message import (
     as_edit,
     as_unsupported,
 )
-from belino.net.json_fields import Raw, as_table, count, iso_time, line, table, tables, whole, words
+from belino.net.json_fields import Raw, as_table, count, iso_time, line, table, tables, whole, words, yes
 
 # Events about servers, channels, members and calls, which are not messages.
 _QUIET = (
@@ -54,6 +57,8 @@ UNFINISHED = (1, 4)
 ANSWERS = frozenset({20, 23})
 """Message types of answers to slash and menu commands."""
 
+JUST_ADDED = timedelta(days=1)
+"""How long ago the bot may have been added, if it was not connected then."""
 COMMAND = 2
 MOST_OPTIONS = 25
 ON_PERSON, ON_MESSAGE = 2, 3
@@ -112,7 +117,41 @@ def parse(event: object, known: DiscordParseContext) -> tuple[Arrival, ...]:
             found = tuple(_reactions(raw, told, known, added=name.endswith("ADD")))
         case "INTERACTION_CREATE" if is_command(told):
             found = (command_of(told, known.where(told), known.me, known.channels, known.received),)
+        case "GUILD_CREATE" | "GUILD_DELETE" if is_membership(raw, known.received):
+            found = (_membership(raw, told, known),)
     return found or (_unread(raw, told, known),)
+
+
+def is_membership(event: object, received: datetime) -> bool:
+    """Whether an event says that the bot was just added to a server, or removed from it.
+
+    Discord sends GUILD_CREATE for every server at the start, and GUILD_DELETE during an outage too:
+    https://discord.com/developers/docs/events/gateway-events#guild-create
+    """
+    raw = as_table(event)
+    name, told = words(raw, "t"), table(raw, "d")
+    if name == "GUILD_DELETE":
+        return not yes(told, "unavailable")
+    joined = iso_time(told, "joined_at")
+    return name == "GUILD_CREATE" and joined is not None and received - joined < JUST_ADDED
+
+
+def _membership(event: Raw, raw: Raw, known: DiscordParseContext) -> Unsupported:
+    """Our own membership in a server; Discord does not say who added the bot."""
+    added = words(event, "t") == "GUILD_CREATE"
+    own = identity(raw, "id") or "unnamed"
+    return Unsupported(
+        conversation=ConversationKey(platform=PLATFORM, account=known.account, channel=f"{SERVER}{own}"),
+        id=f"event-{own}-{known.number(event)}",
+        author=UNKNOWN_AUTHOR,
+        sent=known.received,
+        what="the bot was added to a server" if added else "the bot was removed from a server",
+        chat_type=ChatType.GROUP,
+        channel_name=line(raw, "name", most=100) or None,
+        is_notice=True,
+        is_event=True,
+        presence=Presence.ADDED if added else Presence.REMOVED,
+    )
 
 
 def _is_late(message: Raw) -> bool:
@@ -207,6 +246,7 @@ def _unread(event: Raw, raw: Raw, known: DiscordParseContext) -> Unsupported:
         # An event without a channel is not addressed to us, and never starts a direct conversation.
         chat_type=chat_type(raw, known.channels),
         channel_name=channel_name(identity(raw, "channel_id"), known.channels),
+        is_event=not words(event, "t").startswith("MESSAGE_"),
     )
 
 

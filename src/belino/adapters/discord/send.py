@@ -14,6 +14,7 @@ from belino.adapters.discord.client import (
     refuses_reply,
     refuses_voice,
 )
+from belino.adapters.discord.media import DiscordSource, attachment_ref
 from belino.domain.errors import AdapterError, NothingToEdit, Undeliverable
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
@@ -110,8 +111,9 @@ async def _made(client: DiscordClient, parcel: Parcel) -> Receipt:
     own = identity(told, "id")
     if not own:
         raise AdapterError("Discord took the message and did not say under which id")
-    stored = _stored(told, parcel.files) if parcel.files else None
-    return Receipt(message_id=own, sent=_when(told, client), stored=stored)
+    source = DiscordSource(where=parcel.conversation, channel=channel, message_id=own, sent=_when(told, client))
+    stored = _stored(told, parcel.files, source) if parcel.files else None
+    return Receipt(message_id=own, sent=source.sent, stored=stored)
 
 
 def _when(message: Raw, client: DiscordClient) -> datetime:
@@ -131,14 +133,19 @@ def _waveform(file: OutgoingFile) -> str:
     return base64.b64encode(heights).decode()
 
 
-def _stored(message: Raw, files: tuple[OutgoingFile, ...]) -> tuple[StoredFile, ...] | None:
+def _stored(message: Raw, files: tuple[OutgoingFile, ...], source: DiscordSource) -> tuple[StoredFile, ...] | None:
     """What Discord reports that it stored; it changes some file names."""
     kept = tables(message, "attachments")
     if len(kept) != len(files):
         return None
     voice = bool((count(message, "flags") or 0) & VOICE_MESSAGE)
     return tuple(
-        StoredFile(form=_kept_as(file, voice=voice), size=count(each, "size"), name=words(each, "filename") or None)
+        StoredFile(
+            form=_kept_as(file, voice=voice),
+            size=count(each, "size"),
+            name=words(each, "filename") or None,
+            ref=attachment_ref(each, source, voice=voice),
+        )
         for file, each in zip(files, kept, strict=True)
     )
 

@@ -60,7 +60,18 @@ PERMANENT = {
     "developer portal (Bot, Privileged Gateway Intents)",
 }
 
+NO_CONTENT = (
+    "Discord does not let this bot read what is not said to it: switch on Message Content Intent in the developer "
+    "portal (Bot, Privileged Gateway Intents); it is asked for again within the hour, or when the account reconnects"
+)
+ALLOWED_AGAIN_SECONDS = 3_600.0
+# One failure is a routine reconnect.
+FAILURES_TOLD = 2
+GATEWAY, CONTENT = "gateway", "message content"
+"""The parts that are reported as not working."""
+
 Take = Callable[[Raw], Awaitable[None]]
+Report = Callable[[str, str], None]
 
 _DICE = Random()  # noqa: S311 - jitter, not a secret
 
@@ -106,6 +117,7 @@ class GatewayListener:
         token: Secret,
         gateway: Callable[[], Awaitable[str]],
         way_back: Callable[[GatewaySession], GatewaySession],
+        report: Report = lambda _part, _problem: None,
         session: GatewaySession | None = None,
         rng: Random = _DICE,
     ) -> None:
@@ -116,6 +128,7 @@ class GatewayListener:
         """Asks for the URL of a new session."""
         self._way_back = way_back
         """A session as it may be resumed: the token goes to known gateways only."""
+        self._report = report
         self._session = session
         self._rng = rng
         self._intents = INTENTS
@@ -124,6 +137,8 @@ class GatewayListener:
         """Consecutive resumes without an event."""
         self._identify_at = 0.0
         """The earliest time of the next identify."""
+        self._allowed_again_at = 0.0
+        """When refused intents are asked for again: the operator may have switched them on."""
 
     async def run(self, take: Take) -> None:
         """Pass on every event, in order, until cancelled; Unauthorized if Discord refuses the bot permanently."""
@@ -139,6 +154,8 @@ class GatewayListener:
                 raise
             except (AdapterError, OSError) as error:
                 log.info("a connection to the gateway broke: %s", type(error).__name__)
+            if self._failures >= FAILURES_TOLD:
+                self._report(GATEWAY, f"the connection to the gateway fails, {self._failures + 1} times by now")
             await self._pause()
 
     async def _listen(self, take: Take) -> None:
@@ -164,12 +181,17 @@ class GatewayListener:
             self._resumes += 1
         else:
             self._identify_at = self._clock.monotonic() + IDENTIFY_SECONDS
+            if self._intents != INTENTS and self._clock.monotonic() >= self._allowed_again_at:
+                self._intents = INTENTS
             await socket.send(IDENTIFY, {"token": token, "intents": self._intents, "properties": PROPERTIES})
 
     async def _hear(self, socket: "GatewaySocket", take: Take) -> None:
         while True:
             event = await socket.event()
             self._failures = self._resumes = 0
+            self._report(GATEWAY, "")
+            if words(event, "t") == "READY" and self._intents == INTENTS:
+                self._report(CONTENT, "")
             await take(event)
             self._follow(event)
 
@@ -193,10 +215,9 @@ class GatewayListener:
         if not ended.resumable:
             self._session = None
         if ended.code == DISALLOWED_INTENTS and self._intents & MESSAGE_CONTENT:
-            log.warning(
-                "Discord does not let this bot read what is not said to it: switch on Message Content Intent in the "
-                "developer portal (Bot, Privileged Gateway Intents), and restart"
-            )
+            log.warning(NO_CONTENT)
+            self._report(CONTENT, NO_CONTENT)
+            self._allowed_again_at = self._clock.monotonic() + ALLOWED_AGAIN_SECONDS
             self._intents &= ~MESSAGE_CONTENT
         elif ended.code in PERMANENT:
             raise Unauthorized(PERMANENT[ended.code])

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from belino.adapters.slack.authors import PLATFORM, NameCache, SlackApp
 from belino.adapters.slack.capabilities import LIMITS, WORKS, manifest
-from belino.adapters.slack.client import SlackClient
+from belino.adapters.slack.client import SlackClient, SlackRefused
 from belino.adapters.slack.doctor import check_app, check_listed
 from belino.adapters.slack.history import CatchUp, SlackCursor, SlackHistory, in_conversation
 from belino.adapters.slack.hooks import (
@@ -27,6 +27,7 @@ from belino.adapters.slack.parse import (
     context_from_json,
     context_to_json,
     is_own_change,
+    lost_access,
     own_teams,
     parse,
     said,
@@ -34,7 +35,7 @@ from belino.adapters.slack.parse import (
 )
 from belino.adapters.slack.send import THINKING, UPLOADING, ThreadStatus, edit, send
 from belino.adapters.slack.socket import SocketModeClient
-from belino.domain.errors import BelinoError, ConfigError
+from belino.domain.errors import BelinoError, ConfigError, Undeliverable
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
@@ -61,6 +62,7 @@ OFFICIAL_URL = "https://slack.com/api/"
 # Private links use the first host; large workspaces redirect to the second.
 FILE_HOSTS = ("files", "files-origin")
 REF_LETTERS = "sl"
+API = "Web API"
 
 DRAFT_PAUSES = 3.0, 5.0
 GAP_SECONDS = 10.0
@@ -175,7 +177,12 @@ class Adapter:
         self._config = config
         self._context = context
         self._client = SlackClient(
-            context.http, context.clock, api_url=config.api_url, bot_token=config.bot_token, app_token=config.app_token
+            context.http,
+            context.clock,
+            api_url=config.api_url,
+            bot_token=config.bot_token,
+            app_token=config.app_token,
+            works=lambda: context.report(API),
         )
         self._limits = RateLimits("Slack", context.clock)
         self._history = SlackHistory(self._client, self._limits)
@@ -219,6 +226,16 @@ class Adapter:
         """Edit a message."""
         channel = parcel.conversation.channel
         return await self._limits.call(f"chat.update {channel}", lambda: edit(self._client, message_id, parcel))
+
+    async def direct(self, sender: str) -> str:
+        """Open the direct messages with a person; without the scope for it, texts can be sent to the person's id."""
+        try:
+            told = await self._client.call("conversations.open", {"users": sender})
+        except SlackRefused as error:
+            if error.error == "missing_scope":
+                return sender
+            raise Undeliverable(f"Slack opens no direct messages with {sender}: {error.error}") from error
+        return words(table(told, "channel"), "id") or sender
 
     def draft_pause(self, conversation: ConversationKey) -> float | None:
         """Slack accepts about fifty edits a minute from an app."""
@@ -361,6 +378,9 @@ class Adapter:
     async def _take(self, payload: Raw, accept: Accept) -> None:
         """Commit the arrivals of an event; the cursor moves with its messages."""
         if says_nothing_new(payload) or is_own_change(payload, self._me):
+            return
+        if lost := lost_access(payload, self._me):
+            self._context.report(API, lost, is_refusal=True)
             return
         if words(payload, "type") == HELD_BACK:
             self._cursor.miss(self._context.clock.now())

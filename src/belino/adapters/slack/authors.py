@@ -264,4 +264,5 @@ def _users_in(messages: Iterable[Raw]) -> Iterator[str]:
         for one in (message, table(message, "message")):
             if words(one, "user") and not words(one, "bot_id") and not table(one, "user_profile"):
                 yield words(one, "user")
+            yield from filter(None, (words(one, "inviter"),))
             yield from mentioned(words(one, "text"))

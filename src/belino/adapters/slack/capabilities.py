@@ -20,12 +20,16 @@ SCOPES = (
 )
 EVENTS = (
     "app_mention",
+    "app_uninstalled",
+    "member_joined_channel",
+    "member_left_channel",
     "message.channels",
     "message.groups",
     "message.im",
     "message.mpim",
     "reaction_added",
     "reaction_removed",
+    "tokens_revoked",
 )
 
 FILE_BYTES = 1024 * 1024 * 1024

@@ -1,7 +1,7 @@
 """Web API client: calls with the app's tokens, and refused calls as errors."""
 
 import json as json_format
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -70,9 +70,18 @@ class SlackClient:
     """The Web API calls of one app."""
 
     def __init__(
-        self, http: HttpClient, clock: Clock, *, api_url: str, bot_token: Secret, app_token: Secret | None
+        self,
+        http: HttpClient,
+        clock: Clock,
+        *,
+        api_url: str,
+        bot_token: Secret,
+        app_token: Secret | None,
+        works: Callable[[], None],
     ) -> None:
+        """`works` is called with each successful call with the bot token."""
         self.clock = clock
+        self._works = works
         self._http = http
         self._api_url = api_url.rstrip("/")
         self._bot_token = bot_token
@@ -100,9 +109,9 @@ class SlackClient:
         url, sent = f"{self._api_url}/{method}", body.encode(errors="replace")
         async with self._http.request("POST", url, headers=bearer | kind, body=sent, timeout=CALL_SECONDS) as answer:
             if method not in _QUESTIONS or answer.status not in _NO_POST:
-                return await self._answered(method, answer)
+                return await self._answered(method, answer, counts=not as_app)
         async with self._http.request("GET", f"{url}?{body}", headers=bearer, timeout=CALL_SECONDS) as answer:
-            return await self._answered(method, answer)
+            return await self._answered(method, answer, counts=not as_app)
 
     async def upload(self, url: str, body: AsyncIterator[bytes], size: int) -> None:
         """Upload a file's bytes to Slack's URL, which is the credential; no token is sent."""
@@ -118,13 +127,15 @@ class SlackClient:
         bearer = {"Authorization": f"Bearer {self._bot_token.reveal()}"}
         return self._http.request("GET", url, headers={**headers, **bearer}, timeout=CALL_SECONDS)
 
-    async def _answered(self, method: str, answer: HttpAnswer) -> SlackAnswer:
+    async def _answered(self, method: str, answer: HttpAnswer, *, counts: bool) -> SlackAnswer:
         try:
             told = from_json(await answer.read(ANSWER_BYTES))
         except MediaTooLarge:
             raise AdapterError(f"Slack's answer to {method} is over {ANSWER_BYTES} bytes") from None
         if told.get("ok") is not True:
             raise self._error(method, answer, told)
+        if counts:
+            self._works()
         scopes = header(answer.headers, "x-oauth-scopes").split(",")
         return SlackAnswer(
             told=told,

@@ -50,6 +50,11 @@ def refs_of(files: tuple[Raw, ...], source: SourceMessage) -> tuple[MediaRef, ..
     return tuple(found.values())
 
 
+def file_ref(file_id: str, mime: str, source: SourceMessage) -> MediaRef:
+    """The ref of a file of which only the id and the type are known: one that we uploaded."""
+    return source.ref(item=file_id, kind=kind_of(mime), mime=mime, locator={"file": file_id})
+
+
 def has_bytes(file: Raw) -> bool:
     """Whether Slack provides the bytes; a file with hardly any fields is worth a request."""
     if not _FILE_ID.fullmatch(words(file, "id")) or yes(file, "is_external") or words(file, "mode") == "external":

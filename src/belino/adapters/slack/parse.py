@@ -20,6 +20,7 @@ from belino.adapters.slack.content import Attachments, Blocks, pasted, readable,
 from belino.adapters.slack.media import refs_of
 from belino.domain.media import MediaRef
 from belino.domain.message import (
+    UNKNOWN_AUTHOR,
     Arrival,
     Author,
     ChatType,
@@ -27,6 +28,7 @@ from belino.domain.message import (
     Deletion,
     Edit,
     Message,
+    Presence,
     Reaction,
     SourceMessage,
     ThreadReport,
@@ -101,6 +103,27 @@ def is_own_change(payload: object, me: SlackApp) -> bool:
     return words(event, "subtype") == "message_changed" and bool(ours) and not _is_gone(event)
 
 
+def lost_access(payload: object, me: SlackApp) -> str:
+    """Why the app can do nothing any more, if an event reports that; else empty.
+
+    https://docs.slack.dev/reference/events/tokens_revoked, https://docs.slack.dev/reference/events/app_uninstalled
+    """
+    event = table(as_table(payload), "event")
+    match words(event, "type"):
+        case "app_uninstalled":
+            return "the app was uninstalled from the workspace; install it again at api.slack.com/apps"
+        case "tokens_revoked" if _names_bot(table(event, "tokens").get("bot"), me):
+            return "the app's bot token was revoked; install it again at api.slack.com/apps, and set the new token"
+    return ""
+
+
+def _names_bot(users: object, me: SlackApp) -> bool:
+    """Whether a list of users has our bot; users that cannot be read count, because an app has one bot."""
+    if not isinstance(users, list) or not users:
+        return False
+    return not me.user or me.user in users or not all(isinstance(user, str) for user in users)
+
+
 def said(
     raw: Raw, channel: str, view: SlackParseContext, *, kind: str = "", always: bool = False
 ) -> Message | Unsupported:
@@ -148,6 +171,8 @@ def _event(event: Raw, raw: Raw, view: SlackParseContext) -> tuple[Arrival, ...]
             return (said(event, words(event, "channel"), view, always=True),)
         case "reaction_added" | "reaction_removed" if words(table(event, "item"), "type") == "message":
             return (_reaction(event, raw, view),)
+        case "member_joined_channel" | "member_left_channel" as kind if view.me.user == words(event, "user"):
+            return (_membership(event, raw, view, added=kind == "member_joined_channel"),)
         case _:
             return (_unread(event, raw, view),)
 
@@ -256,7 +281,21 @@ def _unread(event: Raw, raw: Raw, view: SlackParseContext) -> Unsupported:
     # Opening our page or pressing a button is no message and gets no answer.
     sort = chat_type(channel) if channel and words(event, "type") == "message" else ChatType.CHANNEL
     author = user_named(user, view.me, view.directory)
-    return _unsupported(view.where(channel), f"event-{own}", author, view.when(ts), what_it_is(event), sort)
+    unread = _unsupported(view.where(channel), f"event-{own}", author, view.when(ts), what_it_is(event), sort)
+    return replace(unread, is_event=words(event, "type") != "message")
+
+
+def _membership(event: Raw, raw: Raw, view: SlackParseContext, *, added: bool) -> Unsupported:
+    """A change of the app's own membership: https://docs.slack.dev/reference/events/member_joined_channel."""
+    inviter, channel = words(event, "inviter"), words(event, "channel")
+    return replace(
+        _unread(event, raw, view),
+        author=user_named(inviter, view.me, view.directory) if inviter else UNKNOWN_AUTHOR,
+        what="the app was added" if added else "the app was removed",
+        channel_name=view.directory.channels.get(channel),
+        is_notice=True,
+        presence=Presence.ADDED if added else Presence.REMOVED,
+    )
 
 
 def _own_id(raw: Raw, view: SlackParseContext) -> str:

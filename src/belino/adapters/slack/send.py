@@ -8,9 +8,10 @@ from belino.adapters.slack.authors import moment, stamp
 from belino.adapters.slack.capabilities import EDIT_CHARS
 from belino.adapters.slack.client import SlackClient, SlackRefused
 from belino.adapters.slack.content import escaped
+from belino.adapters.slack.media import file_ref
 from belino.domain.errors import AdapterError, NothingToEdit, Undeliverable
 from belino.domain.limits import Markup
-from belino.domain.message import ConversationKey
+from belino.domain.message import ConversationKey, SourceMessage
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
 from belino.net.json_fields import Raw, as_table, table, tables, words
 from belino.net.rest import FileBody, as_upload_errors
@@ -170,7 +171,6 @@ async def _uploaded(client: SlackClient, file: OutgoingFile) -> str:
 
 
 async def _receipt(client: SlackClient, parcel: Parcel, ids: Sequence[str], files: Sequence[Raw]) -> Receipt:
-    stored = tuple(StoredFile(form=file.send_as, size=file.size, name=file.name) for file in parcel.files)
     ts = next((ts for file in files if (ts := shared_at(file, parcel.conversation.channel))), "")
     for wait in SHARED_AFTER if not ts else ():
         await client.clock.sleep(wait)
@@ -181,7 +181,13 @@ async def _receipt(client: SlackClient, parcel: Parcel, ids: Sequence[str], file
         if ts := shared_at(table(told, "file"), parcel.conversation.channel):
             break
     # Treated as sent, with any id: an unknown message is identified by its file.
-    return Receipt(message_id=ts or ids[0], sent=moment(ts) or client.now(), stored=stored)
+    sent, own = moment(ts) or client.now(), ts or ids[0]
+    source = SourceMessage(where=parcel.conversation, message_id=own, sent=sent)
+    stored = tuple(
+        StoredFile(form=file.send_as, size=file.size, name=file.name, ref=file_ref(file_id, file.mime, source))
+        for file_id, file in zip(ids, parcel.files, strict=True)
+    )
+    return Receipt(message_id=own, sent=sent, stored=stored)
 
 
 class ThreadStatus:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -39,8 +40,11 @@ from belino.net.redact import Secret, same_secret
 from belino.net.rest import HookInbox, check_base_url
 from belino.net.stream import retried
 
+log = logging.getLogger(__name__)
+
 OFFICIAL_URL = "https://api.telegram.org"
 REF_LETTERS = "tg"
+API = "Bot API"
 SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - the header's name
 
 POLL_SECONDS = 50
@@ -124,7 +128,13 @@ class Adapter:
     def __init__(self, config: Config, context: AdapterContext) -> None:
         self._config = config
         self._context = context
-        self._client = TelegramClient(context.http, context.clock, api_url=config.api_url, token=config.token)
+        self._client = TelegramClient(
+            context.http,
+            context.clock,
+            api_url=config.api_url,
+            token=config.token,
+            works=lambda: context.report(API),
+        )
         self._pacing = SendPacing(context.clock)
         self._me = TelegramBot()
         self._hooks = HookInbox()
@@ -155,6 +165,10 @@ class Adapter:
         """Edit a message."""
         return await self._pacing.call(parcel.conversation.channel, lambda: edit(self._client, message_id, parcel))
 
+    async def direct(self, sender: str) -> str:
+        """A private chat has the id of its person, who must have opened it once."""
+        return sender
+
     def draft_pause(self, conversation: ConversationKey) -> float | None:
         """Slower in groups, which accept twenty messages and edits a minute from a bot."""
         direct = conversation.channel.isdecimal()  # a group's id is negative, a business chat's has a connection
@@ -167,6 +181,15 @@ class Adapter:
     async def show_upload(self, conversation: ConversationKey, form: SendAs) -> None:
         """Show that a photo, a video, a voice message or a file is being sent."""
         await show_action(self._client, conversation, UPLOADS[form])
+
+    async def rival(self) -> str:
+        """The host of a webhook that keeps belino from polling; its path may hold a secret."""
+        url = await self._webhook() if self._config.mode == "polling" else ""
+        return f"a webhook at {urlsplit(url).hostname or 'another address'}" if url else ""
+
+    async def take_over(self) -> None:
+        """Remove the webhook; updates that wait for it are kept: https://core.telegram.org/bots/api#deletewebhook."""
+        await self._client.call("deleteWebhook", {"drop_pending_updates": False})
 
     def open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Download the bytes of a ref by a fresh link, which is valid for an hour and is then requested again."""
@@ -207,12 +230,34 @@ class Adapter:
         me = TelegramBot(id=whole(told, "id") or 0, username=words(told, "username"))
         return parse(as_table(payload), account=self._context.account, me=me, received=received, most=self._most)
 
+    async def _webhook(self) -> str:
+        return words(as_table(await self._client.look("getWebhookInfo")), "url")
+
+    async def _removed_own_webhook(self) -> bool:
+        """Remove a webhook that this account itself had set, before its mode was changed; no other one."""
+        own = self._own_webhook()
+        if own is None or await self._webhook() != own:
+            return False
+        log.warning("telegram:%s: the webhook that belino had set is removed", self._context.account)
+        await self.take_over()
+        return True
+
+    def _own_webhook(self) -> str | None:
+        if self._config.public_url is None:
+            return None
+        return f"{self._config.public_url.rstrip('/')}/hooks/{PLATFORM}/{quote(self._context.account, safe='')}"
+
     async def _poll(self, accept: Accept, offset: int | None) -> None:
         """Poll getUpdates, one call at a time: an offset confirms that all earlier updates are on our disk."""
         clock = self._context.clock
         while True:
             asked, before = clock.monotonic(), offset
-            updates = await self._updates(offset)
+            try:
+                updates = await self._updates(offset)
+            except PollConflict as error:
+                if not error.removable or not await self._removed_own_webhook():
+                    raise
+                continue
             if updates:
                 offset = await self._take(updates, accept)
             if offset == before and (early := LEAST_PAUSE - (clock.monotonic() - asked)) > 0:
@@ -259,10 +304,9 @@ class Adapter:
             yield arrival, str(_following(update)) if number == len(arrivals) else None
 
     async def _be_called(self, accept: Accept) -> None:
-        if self._config.public_url is not None:
-            path = f"/hooks/{PLATFORM}/{quote(self._context.account, safe='')}"
+        if (own := self._own_webhook()) is not None:
             fields = {
-                "url": self._config.public_url.rstrip("/") + path,
+                "url": own,
                 "secret_token": _revealed(self._config.webhook_secret),
                 "allowed_updates": list(ALLOWED_UPDATES),
                 "max_connections": 1,  # concurrent calls would be reordered

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from belino.domain.errors import (
     AdapterError,
+    ListeningRefused,
     MarkupRefused,
     MediaTooLarge,
     RateLimited,
@@ -105,11 +106,15 @@ class TelegramAnswer:
 class TelegramClient:
     """The Bot API calls of one bot."""
 
-    def __init__(self, http: HttpClient, clock: Clock, *, api_url: str, token: Secret) -> None:
+    def __init__(
+        self, http: HttpClient, clock: Clock, *, api_url: str, token: Secret, works: Callable[[], None]
+    ) -> None:
+        """`works` is called with each successful call."""
         self._http = http
         self._clock = clock
         self._api_url = api_url.rstrip("/")
         self._token = token
+        self._works = works
 
     def now(self) -> datetime:
         """The local time, for answers without a date."""
@@ -152,6 +157,7 @@ class TelegramClient:
         told = from_json(body)  # a proxy's error page is not JSON: its status is enough
         if told.get("ok") is not True or "result" not in told:
             raise self._error(method, answer, told)
+        self._works()
         return TelegramAnswer(result=told["result"], date=http_date(header(answer.headers, "date")))
 
     def file(self, path: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[HttpAnswer]:
@@ -178,7 +184,7 @@ class TelegramClient:
             unknown = NotFound if code == 404 else Unauthorized
             return unknown("Telegram does not know this bot token; take the right one from @BotFather")
         if code == 409:
-            return PollConflict(_conflict(description))
+            return _conflict(description)
         if code < 400:
             unread = f"Telegram's answer to {method} cannot be read"
             # Not a refusal: the call may have been carried out.
@@ -204,13 +210,14 @@ def _wait(parameters: Raw, description: str) -> float | None:
     return float(said[1]) if said else None
 
 
-def _conflict(description: str) -> str:
-    if "webhook" in description:
-        return (
-            "a webhook is set for this bot, and Telegram hands out updates only one way; "
-            'delete it with deleteWebhook, or set mode = "webhook"'
+def _conflict(description: str) -> "PollConflict":
+    if "webhook" in description.lower():
+        return PollConflict(
+            "a webhook is set for this bot, and Telegram hands out updates only one way; if the program behind it is "
+            'no longer used, take over from it, else set mode = "webhook"',
+            removable=True,
         )
-    return "another program listens with this bot's token; stop it, or give belino a bot of its own"
+    return PollConflict("another program listens with this bot's token; stop it, or give belino a bot of its own")
 
 
 class SendPacing:
@@ -276,7 +283,7 @@ class NoSuchPage(OutOfOrder):
     """A 404 without Telegram's JSON: from a proxy, or from a minimal server that lacks the method."""
 
 
-class PollConflict(AdapterError):
+class PollConflict(ListeningRefused):
     """Another program receives this bot's updates."""
 
 

@@ -41,9 +41,12 @@ def _bot(me: Raw, name: str) -> Iterator[Finding]:
 
 
 def _hook(hook: Raw, name: str, *, webhook: bool) -> Finding:
-    name, is_set = f"{name} webhook", bool(words(hook, "url"))
+    account, name, is_set = name, f"{name} webhook", bool(words(hook, "url"))
     if not webhook:
-        cure = 'Delete it with deleteWebhook, or set mode = "webhook".'
+        cure = (
+            f"If the program behind it is no longer used: `belino doctor --take-over {account}`, or without a running "
+            'gateway `belino setup telegram --take-over`. Else set mode = "webhook".'
+        )
         says = "a webhook is still set, so this bot cannot be polled" if is_set else "none is set, as polling needs it"
         return Finding(name=name, ok=not is_set, says=says, cure=cure if is_set else "")
     if not is_set:

@@ -1,6 +1,6 @@
 """Parse updates into arrivals: pure, fetches nothing, never fails; what it cannot read it reports as unsupported."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -42,13 +42,14 @@ from belino.domain.message import (
     Deletion,
     Edit,
     Message,
+    Presence,
     Quote,
     Reaction,
     Unsupported,
     as_edit,
     as_unsupported,
 )
-from belino.net.json_fields import Raw, as_table, has, number_id, table, tables, unix_time, whole, words
+from belino.net.json_fields import Raw, as_table, has, number_id, table, tables, unix_time, whole, words, yes
 
 # Requested by name: by default Telegram omits reactions, and sends updates we would only count.
 ALLOWED_UPDATES = (
@@ -60,8 +61,15 @@ ALLOWED_UPDATES = (
     "edited_business_message",
     "deleted_business_messages",
     "message_reaction",
+    "my_chat_member",
 )
 
+_INSIDE = frozenset({"creator", "administrator", "member"})
+_PRESENCE: Mapping[bool, Mapping[Presence | None, str]] = {
+    True: {Presence.ADDED: "the person opened the chat", Presence.REMOVED: "the person blocked the bot"},
+    False: {Presence.ADDED: "the bot was added", Presence.REMOVED: "the bot was removed"},
+}
+"""By whether the chat is a direct one."""
 _SAID = ("message", "channel_post", "business_message")
 _EDITED = ("edited_message", "edited_channel_post", "edited_business_message")
 
@@ -100,6 +108,8 @@ def parse(
         return tuple(_deletions(deleted, frame)) or (_unread(raw, frame),)
     if reaction := table(raw, "message_reaction"):
         return tuple(_reactions(reaction, frame)) or (_unread(raw, frame),)
+    if member := table(raw, "my_chat_member"):
+        return (_membership(member, frame),)
     return (_unread(raw, frame),)
 
 
@@ -180,6 +190,31 @@ def _emoji(reaction: Raw) -> str:
     return words(reaction, "emoji") or ("⭐" if reaction.get("type") == "paid" else words(reaction, "type")[:64] or "?")
 
 
+def _membership(raw: Raw, frame: _Frame) -> Unsupported:
+    """A change of the bot's own membership: https://core.telegram.org/bots/api#chatmemberupdated."""
+    chat, was, now = table(raw, "chat"), table(raw, "old_chat_member"), table(raw, "new_chat_member")
+    sort, before, after = chat_type(chat), _is_inside(was), _is_inside(now)
+    presence = None if before == after else Presence.ADDED if after else Presence.REMOVED
+    return Unsupported(
+        conversation=conversation(frame.account, chat),
+        id=f"update-{frame.update_id}",
+        author=user(table(raw, "from"), frame.me) or UNKNOWN_AUTHOR,
+        sent=frame.when(raw, "date"),
+        what=_PRESENCE[sort is ChatType.DIRECT].get(presence, "the bot's rights were changed"),
+        chat_type=sort,
+        channel_name=chat_name(chat) or None,
+        is_notice=True,
+        is_event=True,
+        presence=presence,
+    )
+
+
+def _is_inside(member: Raw) -> bool:
+    """Whether a ChatMember is in the chat; a restricted one may have left."""
+    status = words(member, "status")
+    return status in _INSIDE or (status == "restricted" and yes(member, "is_member"))
+
+
 def _unread(update: Raw, frame: _Frame) -> Unsupported:
     """An update we did not ask for or do not know, with its name and apparent author."""
     names = sorted(key for key in update if key != "update_id" and has(update, key))
@@ -195,6 +230,7 @@ def _unread(update: Raw, frame: _Frame) -> Unsupported:
         # Without a chat it is not addressed to us: never the start of a direct conversation.
         chat_type=chat_type(chat) if chat else ChatType.CHANNEL,
         channel_name=chat_name(chat) or None,
+        is_event=True,
     )
 
 

@@ -16,6 +16,7 @@ from belino.adapters.telegram.client import (
     refusal,
     refuses_photo,
 )
+from belino.adapters.telegram.media import TelegramSource, refs_of
 from belino.domain.errors import NothingToEdit, Unanswered, Undeliverable
 from belino.domain.limits import Markup, SendAs
 from belino.domain.message import ConversationKey
@@ -71,7 +72,7 @@ async def send(client: TelegramClient, parcel: Parcel) -> Receipt:
     for _ in range(CALLS_AT_MOST):
         call = call_of(parcel) if moved is None else _to(call_of(parcel), moved)
         try:
-            return _moved(await _made(client, call, parcel.key), moved)
+            return _moved(await _made(client, call, parcel), moved)
         except TelegramRefused as error:
             if error.migrate_to is not None and moved is None:
                 moved = error.migrate_to
@@ -134,7 +135,7 @@ def where_of(conversation: ConversationKey) -> dict[str, object]:
     return fields
 
 
-async def _made(client: TelegramClient, call: _Call, key: str) -> Receipt:
+async def _made(client: TelegramClient, call: _Call, parcel: Parcel) -> Receipt:
     if call.files:
         result = await client.upload(call.method, Form(call.fields, call.files))
     else:
@@ -142,15 +143,13 @@ async def _made(client: TelegramClient, call: _Call, key: str) -> Receipt:
     messages = [as_table(message) for message in (result if isinstance(result, list) else [result])]
     ids = [number_id(message, "message_id") for message in messages]
     # A video for a large chat has the id 0: Telegram shows it later, under an id that it does not report.
-    ids = [f"scheduled-{key}-{number}" if own == "0" else own for number, own in enumerate(ids)]
+    ids = [f"scheduled-{parcel.key}-{number}" if own == "0" else own for number, own in enumerate(ids)]
     if not ids or not all(ids):
         raise Unanswered("Telegram took the message and did not say under which id")
-    return Receipt(
-        message_id=ids[0],
-        sent=_when(messages[0], "date", client),
-        also=tuple(ids[1:]),
-        stored=tuple(kept_as(message) for message in messages) if call.files else None,
-    )
+    sent = _when(messages[0], "date", client)
+    sources = [TelegramSource(where=parcel.conversation, message_id=own, sent=sent) for own in ids]
+    stored = tuple(kept_as(message, source) for message, source in zip(messages, sources, strict=True))
+    return Receipt(message_id=ids[0], sent=sent, also=tuple(ids[1:]), stored=stored if call.files else None)
 
 
 def files_call(where: Mapping[str, object], files: Sequence[OutgoingFile], markup: Markup) -> _Call:
@@ -172,13 +171,14 @@ def as_documents(files: Sequence[OutgoingFile]) -> tuple[OutgoingFile, ...]:
     return tuple(replace(file, send_as=SendAs.DOCUMENT) for file in files)
 
 
-def kept_as(message: Raw) -> StoredFile:
+def kept_as(message: Raw, source: TelegramSource) -> StoredFile:
     """What Telegram stored for a file."""
     form = next((form for form in _KEPT_AS if has(message, form)), None)
+    ref = next(iter(refs_of(message, source)), None)
     if form is None or form in _REMADE:
-        return StoredFile(form=form)
+        return StoredFile(form=form, ref=ref)
     kept = as_table(message[form])
-    return StoredFile(form=form, size=count(kept, "file_size"), name=words(kept, "file_name") or None)
+    return StoredFile(form=form, size=count(kept, "file_size"), name=words(kept, "file_name") or None, ref=ref)
 
 
 def _caption(file: OutgoingFile, markup: Markup) -> Mapping[str, object]:

@@ -4,6 +4,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from belino.domain.ports import Clock
@@ -219,6 +220,9 @@ class DiscordState:
         }
 
 
+LONG_AGO = timedelta(days=365)
+
+
 class DiscordWorld(DiscordState):
     """Users, servers, channels and messages; every method sends its event, and returns what GET returns."""
 
@@ -228,14 +232,18 @@ class DiscordWorld(DiscordState):
         self.users[user["id"]] = user
         return user
 
-    def guild(self, name: str, *people: Json, tier: int = 0) -> Json:
-        """A server with these people and the bot; its boost tier sets the file size limit."""
+    def guild(self, name: str, *people: Json, tier: int = 0, new: bool = False) -> Json:
+        """A server with these people and the bot; its boost tier sets the file size limit.
+
+        The bot has been there for long, unless it is `new`.
+        """
         number = self.ids.next()
         guild = guild_shape(number, name, owner=people[0]["id"] if people else self.bot["id"], tier=tier)
         self.guilds[number] = guild
         role = role_shape(self.ids.next(), str(self.bot["username"]), position=1) | {"managed": True}
         guild["roles"].append(role | {"tags": {"bot_id": self.bot["id"]}})
-        self.members[number, self.bot["id"]] = member_shape(self._now(), (role["id"],))
+        joined = self._now() if new else stamp(self.clock.now() - LONG_AGO)
+        self.members[number, self.bot["id"]] = member_shape(joined, (role["id"],))
         for person in people:
             self.members[number, person["id"]] = member_shape(self._now())
         self.sessions.dispatch("GUILD_CREATE", self.guild_payload(guild))

@@ -16,7 +16,7 @@ from belino.testing.slack.calls import TAKE_JSON, SlackCalls
 from belino.testing.slack.events import RequestUrl
 from belino.testing.slack.files import LOGIN_PAGE, receive
 from belino.testing.slack.request import JSON, SlackCall, SlackLimiter, SlackPace, SlackRefusal, read_call
-from belino.testing.slack.shapes import Json
+from belino.testing.slack.shapes import BOT_USER, Json
 from belino.testing.slack.world import SlackWorld
 
 if TYPE_CHECKING:
@@ -87,6 +87,20 @@ class SlackServer(SlackWorld, PlatformServer[SlackCall]):
         self.api.socket_mode_on = False
         self.deliveries.line = self.hooks
         return True
+
+    def revoke(self) -> None:
+        """The bot's token is revoked: every call is refused, and the app is told."""
+        self.api.tokens[self.bot_token] = "token_revoked"
+        self.deliveries.event({"type": "tokens_revoked", "tokens": {"bot": [BOT_USER]}}, "tokens_revoked")
+
+    def uninstall(self) -> None:
+        """The app is uninstalled: its account is inactive, and it is told."""
+        self.api.tokens[self.bot_token] = "account_inactive"
+        self.deliveries.event({"type": "app_uninstalled"}, "app_uninstalled")
+
+    def install(self) -> None:
+        """The app is installed again, with the same token."""
+        self.api.tokens[self.bot_token] = "bot"
 
     def add_routes(self, app: "web.Application") -> None:
         app.router.add_route("*", "/api/{method}", self._take_call)

@@ -34,6 +34,9 @@ ALL_EVENTS = frozenset(
         "reaction_added",
         "reaction_removed",
         "member_joined_channel",
+        "member_left_channel",
+        "app_uninstalled",
+        "tokens_revoked",
     }
 )
 MOST_CONNECTIONS = 10

@@ -231,16 +231,16 @@ class SlackWorld(SlackState):
         names, now = [person["name"] for person in people], int(self.clock.now().timestamp())
         return self._keep(mpim_shape(self.numbers.next("G"), names, now), people, member=True)
 
-    def invite(self, channel: Json) -> None:
-        """The bot becomes a member."""
+    def invite(self, channel: Json, by: Json | None = None) -> None:
+        """The bot becomes a member; of its own accord, if no user invites it."""
         self.members[channel["id"]].add(BOT_USER)
-        event = {"type": "member_joined_channel", "user": BOT_USER, "channel": channel["id"], "team": TEAM}
-        event |= {"channel_type": "G" if channel.get("is_private") else "C", "event_ts": self.stamps.next()}
-        self.deliveries.event(event, "member_joined_channel")
+        invited = {} if by is None else {"inviter": by["id"]}
+        self.deliveries.event(self._membership("member_joined_channel", channel) | invited, "member_joined_channel")
 
     def kick(self, channel: Json) -> None:
         """The bot is removed."""
         self.members[channel["id"]].discard(BOT_USER)
+        self.deliveries.event(self._membership("member_left_channel", channel), "member_left_channel")
 
     def archive(self, channel: Json) -> None:
         channel["is_archived"] = True
@@ -330,6 +330,11 @@ class SlackWorld(SlackState):
         """A file gets another private link; the old one becomes invalid."""
         file = self.files.by_id[number]
         file.link_name = f"moved_{file.link_name}"
+
+    def _membership(self, kind: str, channel: Json) -> Json:
+        sort = "G" if channel.get("is_private") else "C"
+        event = {"type": kind, "user": BOT_USER, "channel": channel["id"], "channel_type": sort, "team": TEAM}
+        return event | {"event_ts": self.stamps.next()}
 
     def _keep(self, channel: Json, people: Iterable[Json], *, member: bool) -> Json:
         number = channel["id"]

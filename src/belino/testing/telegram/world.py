@@ -251,13 +251,24 @@ class TelegramWorld:
         told = {"business_connection_id": "bc_1", "chat": chat, "message_ids": ids}
         self.updates.add("deleted_business_messages", told)
 
+    def invite(self, chat: Json, by: Json, *, status: str = "member") -> None:
+        """A user adds the bot to a group or channel, as a member or an administrator."""
+        self.closed.pop(chat["id"], None)
+        self._change_member(self.chats[chat["id"]], by, "left", status)
+
+    def promote(self, chat: Json, by: Json) -> None:
+        """A user makes the bot an administrator."""
+        self._change_member(self.chats[chat["id"]], by, "member", "administrator")
+
     def block(self, user: Json) -> None:
         """The user blocks the bot."""
         self.closed[user["id"]] = "Forbidden: bot was blocked by the user"
+        self._change_member(self.chats[user["id"]], user, "member", "kicked")
 
-    def kick(self, chat: Json) -> None:
+    def kick(self, chat: Json, by: Json | None = None) -> None:
         """The bot is no longer in a group or channel."""
         self.closed[chat["id"]] = f"Forbidden: bot was kicked from the {chat['type']} chat"
+        self._change_member(self.chats[chat["id"]], by or user_shape(FIRST_USER, "Admin"), "member", "kicked")
 
     def migrate(self, chat: Json) -> Json:
         """A basic group becomes a supergroup under another id."""
@@ -266,6 +277,14 @@ class TelegramWorld:
         self.say(chat, None, migrate_to_chat_id=new["id"])
         self.say(new, None, migrate_from_chat_id=chat["id"])
         return new
+
+    def _change_member(self, chat: Json, by: Json, before: str, after: str) -> None:
+        """Report a change of the bot's own membership: https://core.telegram.org/bots/api#chatmemberupdated."""
+        told = {"chat": chat, "from": by, "date": self._now()}
+        for name, status in (("old_chat_member", before), ("new_chat_member", after)):
+            until = {"until_date": 0} if status == "kicked" else {}
+            told[name] = {"user": self.bot, "status": status, **until}
+        self.updates.add("my_chat_member", told)
 
     def _head(self, chat: Json, author: Json | None) -> Json:
         number = self._message_ids.get(chat["id"], 0) + 1

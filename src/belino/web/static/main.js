@@ -6,6 +6,8 @@ import { Conversations, addressOf, fromAddress } from "./conversations.js";
 import { byId, fillIcons, show } from "./dom.js";
 import { Draft } from "./draft.js";
 import { Following } from "./following.js";
+import { Groups } from "./groups.js";
+import { Health } from "./health.js";
 import { forgetEverything } from "./keep.js";
 import { showWelcome, signIn, takeToken } from "./login.js";
 import { Outbox } from "./outbox.js";
@@ -57,7 +59,9 @@ async function enter(me) {
   const readings = new Readings(me.reads);
   const following = new Following(socket, (conversation) => turns.isBusy(conversation));
   const room = new Room({ me, outbox, turns, draft, parcels, following, does: actions({ outbox, composer, parcels, bring, readings }) });
-  const pairings = new Pairings();
+  const groups = new Groups();
+  const pairings = new Pairings(groups);
+  const health = new Health();
 
   byId("version").textContent = `belino ${me.version}`;
   onSignedOut(() => {
@@ -68,7 +72,7 @@ async function enter(me) {
   byId("skip").addEventListener("click", () => byId("text").focus());
   byId("sign-out").addEventListener("click", () => signOut(socket, composer));
   showConnection(socket);
-  listen({ socket, room, turns, draft, conversations, following, uploads, savings, pairings, parcels, readings });
+  listen({ socket, room, turns, draft, conversations, following, uploads, savings, pairings, groups, health, parcels, readings });
 
   const openFromAddress = () => open({ room, composer, conversations });
   window.addEventListener("hashchange", openFromAddress);
@@ -102,8 +106,9 @@ const actions = ({ outbox, composer, parcels, bring, readings }) => {
   };
 };
 
-function listen({ socket, room, turns, draft, conversations, following, uploads, savings, pairings, parcels, readings }) {
+function listen({ socket, room, turns, draft, conversations, following, uploads, savings, pairings, groups, health, parcels, readings }) {
   const quietly = (promise) => promise.catch(() => {});
+  const look = () => [pairings, groups, health].forEach((part) => quietly(part.load()));
   socket.addEventListener("hello", () => {
     turns.forget();
     readings.forget();
@@ -111,15 +116,16 @@ function listen({ socket, room, turns, draft, conversations, following, uploads,
     quietly(conversations.load());
     uploads.hurry();
     savings.changed();
-    quietly(pairings.load());
+    look();
     quietly(parcels.load());
   });
+  socket.addEventListener("owner", look);
   socket.addEventListener("lost", () => {
     turns.forget();
     readings.forget();
     quietly(room.catchUp());
     quietly(conversations.load());
-    quietly(pairings.load());
+    look();
     quietly(parcels.load());
   });
   socket.addEventListener("overview", ({ detail }) => {

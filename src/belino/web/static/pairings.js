@@ -15,6 +15,7 @@ const placeOf = ({ platform, account, sender }) => (account === "default" ? `${p
 const rows = (name, draw) => new Rows(byId(`pairings-${name}`), ({ who }) => who, draw);
 
 export class Pairings {
+  #groups;
   #all = [];
   #timer = 0;
   #rows = {
@@ -22,7 +23,10 @@ export class Pairings {
     paired: rows("paired", (one) => this.#item(one, `since ${format.when(one.at)}`, "Revoke")),
   };
 
-  constructor() {
+  // The button counts people and groups that ask.
+  constructor(groups) {
+    this.#groups = groups;
+    groups.addEventListener("changed", () => this.#count());
     const dialog = byId("pairings");
     byId("open-pairings").addEventListener("click", () => this.#open());
     byId("pairings-close").addEventListener("click", () => dialog.close());
@@ -53,7 +57,7 @@ export class Pairings {
     byId("pairings-form").reset();
     byId("pairings").showModal();
     byId("pairings-code").focus();
-    this.load().catch((error) => this.#say("", error.message));
+    Promise.all([this.load(), this.#groups.load()]).catch((error) => this.#say("", error.message));
   }
 
   async #approve(event) {
@@ -95,11 +99,17 @@ export class Pairings {
     const asking = this.#all.filter(({ state }) => state !== "paired");
     this.#fill("asking", asking);
     this.#fill("paired", paired);
-    const count = this.#waiting().length;
+    this.#count();
+  }
+
+  #count() {
+    const people = this.#waiting().length;
+    const count = people + this.#groups.waiting;
     say(byId("pairings-count"), count ? String(count) : "");
     show(byId("pairings-count"), count > 0);
     byId("open-pairings").setAttribute("aria-label", count ? `People, ${count} waiting` : "People");
-    mark("people", count ? `${format.count(count, "person", "people")} waiting` : "");
+    mark("people", people ? `${format.count(people, "person", "people")} waiting` : "");
+    mark("groups", this.#groups.waiting ? `${format.count(this.#groups.waiting, "group", "groups")} waiting` : "");
   }
 
   #fill(name, items) {
