@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-# The names are those of the emoji data that Slack uses: https://github.com/iamcal/emoji-data
+# The names of the usual emoji data: https://github.com/iamcal/emoji-data
 CHARACTERS: Mapping[str, str] = {
     "+1": "👍", "thumbsup": "👍", "-1": "👎", "thumbsdown": "👎", "heart": "❤", "fire": "🔥", "clap": "👏",
     "eyes": "👀", "white_check_mark": "✅", "heavy_check_mark": "✔", "warning": "⚠", "x": "❌", "question": "❓",
