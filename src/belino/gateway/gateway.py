@@ -423,6 +423,7 @@ class Gateway(AccountOperations, MediaViews):
             clock=self.clock,
             put=self._sender.wake,
             speaker=self.speaker,
+            inline_code_lines=self.config.delivery.inline_code_lines,
         )
 
     def _make_history(self) -> History:

@@ -64,6 +64,8 @@ LIMITS = Limits(
     album_mixes=(
         frozenset({SendAs.PHOTO, SendAs.VIDEO, SendAs.AUDIO, SendAs.VOICE, SendAs.ANIMATION, SendAs.DOCUMENT}),
     ),
+    text_with_files=True,
+    comment_chars=3_000,
 )
 
 
