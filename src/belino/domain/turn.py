@@ -86,6 +86,8 @@ class Turn:
     """Where it may put files to send with the answer; None where nothing can be sent."""
     messages: tuple[TurnMessage, ...] = ()
     """The messages to answer, oldest first: several if they are an album. `blocks` has them as text, with context."""
+    model: str = ""
+    """The model that people chose here instead of the agent's own; empty if none."""
 
     @property
     def message(self) -> TurnMessage:

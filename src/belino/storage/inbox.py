@@ -13,6 +13,7 @@ from belino.domain.ports import Taken
 from belino.domain.stored import ScreenedArrival, Verdict
 from belino.storage.arrivals import ArrivalTally, count_denied, count_duplicate, find_cursor, move_cursor
 from belino.storage.changes import apply_changes, take_change, take_edition
+from belino.storage.commands import carry_out
 from belino.storage.database import Tx, to_micros
 from belino.storage.encryption import Keys
 from belino.storage.messages import MessageRow, insert_message, quote_row, trace_of
@@ -141,13 +142,14 @@ def take_in(
         count_denied(tx, arrival.conversation, verdict.reason)
         return Taken(outcome=MessageOutcome.DENIED, reason=verdict.reason)
     if isinstance(arrival, Message):
-        return _take_message(tx, keys, arrival, verdict, when)
+        return _take_message(tx, keys, arrival, judged, when)
     if isinstance(arrival, Unsupported):
         return _take_unsupported(tx, keys, arrival, verdict, when)
     return take_change(tx, keys, arrival, when.now)
 
 
-def _take_message(tx: Tx, keys: Keys, message: Message, verdict: Verdict, when: When) -> Taken:
+def _take_message(tx: Tx, keys: Keys, message: Message, judged: ScreenedArrival, when: When) -> Taken:
+    verdict = judged.verdict
     place = tx.memo(RowIds).conversation(tx, message.conversation, when.now)
     call_channel(tx, place.channel, message.channel_name, message.chat_type)
     joined = None if message.album is None else _waiting_album(tx, place, message, when)
@@ -155,6 +157,8 @@ def _take_message(tx: Tx, keys: Keys, message: Message, verdict: Verdict, when: 
     refs = with_ids(keys, message.conversation, message.media) if message.media else ()
     root = find_root(tx, place.channel.id, message.id, thread=message.conversation.thread, reply_to=message.reply_to)
     row = message_row(keys, message, verdict, place, turn, root, when.now)
+    if judged.command is not None:
+        row = row._replace(outcome=MessageOutcome.COMMAND, reason=judged.command.reason)
     if message.thread_report is not None:
         take_report(tx, place.channel.id, message.id, message.thread_report, when.now)
     if (inserted := insert_message(tx, row)) is None:
@@ -169,13 +173,15 @@ def _take_message(tx: Tx, keys: Keys, message: Message, verdict: Verdict, when: 
         tx.execute(_AWAIT_ALBUM, latest)
     elif turn is not None:
         _insert_turn(tx, place, row, when.ready)
+    elif judged.command is not None:
+        carry_out(tx, row, judged.command, when.now)
     if refs or message.quote is not None or message.forward is not None:
         insert_all_refs(tx, keys, message, refs, row)
     if inserted.recalled:
         succeed(tx, inserted.recalled, row.id, unclaimed=row.outcome == MessageOutcome.OBSERVED, now=when.now)
     adopt_replies(tx, row.channel, message.id, root)
     apply_changes(tx, keys, row.id, message.id, when.now)
-    return Taken(outcome=MessageOutcome(row.outcome), reason=verdict.reason, trace=row.trace, refs=refs)
+    return Taken(outcome=MessageOutcome(row.outcome), reason=row.reason, trace=row.trace, refs=refs)
 
 
 def message_row(

@@ -418,6 +418,13 @@ CREATE TABLE owner_notices (
 ) STRICT, WITHOUT ROWID;
 """
 
+# What people chose in a conversation by commands, and the message from which on its session knows what was said.
+M035_CHAT_SETTINGS = """
+CREATE TABLE chat_settings (
+    conversation INTEGER PRIMARY KEY, model TEXT, voice INTEGER, begun INTEGER NOT NULL DEFAULT 0
+) STRICT;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -453,4 +460,5 @@ STEPS = (
     M032_OTHER_NAMES,
     M033_SEARCH_VECTORS,
     M034_GROUPS_AND_NOTICES,
+    M035_CHAT_SETTINGS,
 )

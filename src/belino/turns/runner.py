@@ -145,6 +145,8 @@ class TurnRunner:
         self._key = environment.home.key_file.read_bytes()
         self._underway: dict[int, asyncio.Event] = {}
         """By turn, what is set when it ends."""
+        self._begun: set[ConversationKey] = set()
+        """Conversations whose turn can still be stopped."""
         self._running: dict[ConversationKey, asyncio.Timeout] = {}
         self._aborted: set[ConversationKey] = set()
         self._doing: dict[ConversationKey, str] = {}
@@ -152,21 +154,24 @@ class TurnRunner:
         self._drafts: dict[ConversationKey, DraftWriter] = {}
 
     def abort(self, conversation: ConversationKey) -> bool:
-        """Stop the agent during its turn; False if none runs here."""
-        scope = self._running.get(conversation)
-        if scope is None:
+        """Stop the agent during its turn, or before it begins; False if no turn is under way here."""
+        if conversation not in self._begun:
             return False
         self._aborted.add(conversation)
-        ring(scope)
+        if scope := self._running.get(conversation):
+            ring(scope)
         return True
 
     async def run(self, claimed: ClaimedTurn) -> None:
         """Run one turn to its end, with the agents of now. If cancelled, requeue the turn unchanged."""
         ended = self._underway[claimed.id] = asyncio.Event()
+        self._begun.add(claimed.conversation)
         try:
             async with self._agents.turn():
                 await self._run(claimed)
         finally:
+            self._begun.discard(claimed.conversation)
+            self._aborted.discard(claimed.conversation)
             del self._underway[claimed.id]
             ended.set()
 
@@ -263,6 +268,8 @@ class TurnRunner:
             read = await self._read(claimed, progress)
             async with deadline(self._clock, allowed.turn_seconds) as scope:
                 self._running[claimed.conversation] = scope
+                if claimed.conversation in self._aborted:
+                    ring(scope)
                 heard = self._heard(claimed, progress, session, read)
                 text = await or_abandon(heard, self._clock, grace=CANCEL_SECONDS)
         except Withdrawn as error:
@@ -280,6 +287,7 @@ class TurnRunner:
             self._running.pop(claimed.conversation, None)
             self._doing.pop(claimed.conversation, None)
             aborted = claimed.conversation in self._aborted
+            self._begun.discard(claimed.conversation)
             self._aborted.discard(claimed.conversation)
         if aborted:
             return await progress.end(TurnState.ABORTED, "stopped by a person")
@@ -420,6 +428,7 @@ class TurnRunner:
             folder=self._home.incoming(conversation),
             outgoing=self._home.outgoing(conversation) / "pending",
             deadline=self._clock.now() + timedelta(seconds=self._config.sessions.turn_seconds),
+            model=self._agents.usable_model(conversation, (await self._store.chat_settings(conversation)).model),
         )
 
     def _attaching(self, claimed: ClaimedTurn, progress: TurnProgress, again: bool) -> MediaAttacher:
