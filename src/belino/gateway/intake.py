@@ -16,6 +16,7 @@ from belino.domain.ports import Accept, Clock, Incoming, Taken
 from belino.domain.stored import ScreenedArrival, StoredMessage, Verdict
 from belino.gateway.access import AccountAccess, decide, is_leaving, may_ask, may_pair, offer_pairing, to_hear
 from belino.gateway.events import EventBus
+from belino.gateway.joining import Joiner
 from belino.gateway.sessions import Sessions
 from belino.storage.store import Store
 
@@ -59,6 +60,7 @@ class Intake:
         counters: Counters,
         callbacks: IntakeCallbacks,
         groups: AsksOwners | None = None,
+        joiner: Joiner,
         hears_first: bool = False,
     ) -> None:
         """`hears_first`: voice messages are read before it is known whether they address the agent."""
@@ -71,6 +73,7 @@ class Intake:
         self._counters = counters
         self._callbacks = callbacks
         self._groups = groups
+        self._joiner = joiner
         self.hears_first = hears_first
 
     def for_account(self, platform: str, account: str) -> Accept:
@@ -123,7 +126,8 @@ class Intake:
         if isinstance(arrival, Message) and arrival.album is not None:
             # Every item extends the wait, also one without a mention: in a group only the first item has it.
             ready = self._clock.now() + timedelta(milliseconds=self._config.album_window_ms)
-        return ScreenedArrival(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready)
+        joining = self._joiner.joining(arrival, verdict)
+        return ScreenedArrival(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready, joining=joining)
 
     async def _take(self, run: Sequence[ScreenedArrival]) -> tuple[Taken, ...]:
         """Store screened arrivals in one commit; if that fails, one by one up to the one that fails, which raises."""
@@ -150,12 +154,13 @@ class Intake:
             self._callbacks.deleted()
         try:
             for judged, one in zip(run, taken, strict=True):
-                if one.outcome not in (MessageOutcome.DENIED, MessageOutcome.DUPLICATE):
-                    await self._tell(judged.arrival, waits=one.outcome is MessageOutcome.WAITING)
+                if one.completes or one.outcome not in (MessageOutcome.DENIED, MessageOutcome.DUPLICATE):
+                    await self._tell(judged.arrival, waits=one.turn is not None)
         finally:
             for judged, one in zip(run, taken, strict=True):
-                if one.outcome is MessageOutcome.WAITING:
-                    self._sessions.wake(judged.arrival.conversation)
+                if one.turn is not None:
+                    again = self._joiner.settle(judged, one)
+                    self._sessions.wake(judged.arrival.conversation, judged.arrival.id, again=again)
 
     def _too_long(self, arrival: Arrival) -> Verdict | None:
         """Why an arrival is refused by its size, before its sender is checked."""
