@@ -113,6 +113,7 @@ DAMAGE = (
     ("UPDATE messages SET outcome = 'command', reason = '' WHERE platform_id = '3'", "command without reason"),
     ("UPDATE messages SET trace = '' WHERE platform_id = '3'", "message misplaced"),
     ("UPDATE messages SET outcome = 'answered' WHERE platform_id = '3'", "answer not ours"),
+    ("UPDATE messages SET joined = 'whim' WHERE platform_id = '5'", "join unknown"),
     ("UPDATE denied SET reason = ''", "denial without reason"),
     ("UPDATE turns SET state = 'lost' WHERE state = 'waiting'", "turn state unknown"),
     ("UPDATE turns SET message = 1 WHERE state = 'waiting'", "turn without message"),

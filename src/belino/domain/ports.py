@@ -138,6 +138,10 @@ class Taken:
     trace: str = ""
     refs: tuple[MediaRef, ...] = ()
     """The arrival's media, with their ids."""
+    turn: int | None = None
+    """The turn that answers it, if that is still to run."""
+    completes: bool = False
+    """It is a duplicate with more than the message that is stored, which has it now."""
 
 
 class Accept(Protocol):

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from belino.domain.commands import CommandEffect
 from belino.domain.context import OtherThread, ThreadActivity
+from belino.domain.joining import Joining
 from belino.domain.limits import SendAs
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Quote, SpokenText
@@ -41,6 +42,8 @@ class ScreenedArrival:
     """When its turn may start; None means at once."""
     command: CommandEffect | None = None
     """What it orders, if it is a command: then no turn answers it."""
+    joining: Joining | None = None
+    """How it may join an open turn; None means only as an item of its album."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +240,7 @@ class ClaimedTurn:
     fence: int
     """Counts the claims of this turn, by any gateway."""
     messages: tuple[StoredMessage, ...]
-    """What it answers: one message, or the items of an album."""
+    """What it answers: one message, or several that belong together."""
     trace: str
     chat_type: ChatType = ChatType.DIRECT
     suspect: bool = False
@@ -367,8 +370,8 @@ class ClaimedParcel:
     doubt: Doubt = Doubt.NONE
     insisted: bool = False
     """A person wants it sent, whatever the result of earlier calls."""
-    asker: Requester | None = None
-    """None if it answers no message."""
+    askers: tuple[Requester, ...] = ()
+    """The senders of the messages that it answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,7 +90,7 @@ class Commands:
             return judged
         effect = await self.effect(command, message.conversation, message.id, reply_to=message.id)
         verdict: Verdict = replace(judged.verdict, answer=False)
-        return replace(judged, verdict=verdict, command=effect, ready=None)
+        return replace(judged, verdict=verdict, command=effect, ready=None, joining=None)
 
     async def done(self, judged: ScreenedArrival, taken: Taken) -> None:
         """Act on a command that is stored: stop the running turn, and send the answer."""

@@ -44,6 +44,7 @@ from belino.gateway.events import EventBus
 from belino.gateway.explain import retry_failed
 from belino.gateway.health import HealthBoard
 from belino.gateway.intake import Intake, IntakeCallbacks
+from belino.gateway.joining import Joiner
 from belino.gateway.maintenance import Backups, Maintenance, index_ahead, try_all_decoders
 from belino.gateway.media_views import MediaViews
 from belino.gateway.operations import AccountOperations
@@ -386,6 +387,7 @@ class Gateway(AccountOperations, MediaViews):
             ),
             commands=self._commands,
             groups=self.groups,
+            joiner=Joiner(self.config.sessions, self.adapters, self._turns.underway),
             hears_first=self.config.tools.media.audio_preflight,
         )
 

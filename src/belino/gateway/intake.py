@@ -17,6 +17,7 @@ from belino.domain.ports import Accept, Clock, Incoming, Taken
 from belino.domain.stored import ScreenedArrival, StoredMessage, Verdict
 from belino.gateway.access import AccountAccess, decide, is_leaving, may_ask, may_pair, offer_pairing, to_hear
 from belino.gateway.events import EventBus
+from belino.gateway.joining import Joiner
 from belino.gateway.sessions import Sessions
 from belino.storage.store import Store
 
@@ -69,6 +70,7 @@ class Intake:
         callbacks: IntakeCallbacks,
         commands: CarriesOut | None = None,
         groups: AsksOwners | None = None,
+        joiner: Joiner,
         hears_first: bool = False,
     ) -> None:
         """`hears_first`: voice messages are read before it is known whether they address the agent."""
@@ -82,6 +84,7 @@ class Intake:
         self._callbacks = callbacks
         self._commands = commands
         self._groups = groups
+        self._joiner = joiner
         self.hears_first = hears_first
 
     def for_account(self, platform: str, account: str) -> Accept:
@@ -135,7 +138,8 @@ class Intake:
         if isinstance(arrival, Message) and arrival.album is not None:
             # Every item extends the wait, also one without a mention: in a group only the first item has it.
             ready = self._clock.now() + timedelta(milliseconds=self._config.album_window_ms)
-        judged = ScreenedArrival(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready)
+        joining = self._joiner.joining(arrival, verdict)
+        judged = ScreenedArrival(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready, joining=joining)
         return judged if self._commands is None else await self._commands.screen(judged)
 
     async def _take(self, run: Sequence[ScreenedArrival]) -> tuple[Taken, ...]:
@@ -163,14 +167,15 @@ class Intake:
             self._callbacks.deleted()
         try:
             for judged, one in zip(run, taken, strict=True):
-                if one.outcome not in (MessageOutcome.DENIED, MessageOutcome.DUPLICATE):
-                    await self._tell(judged.arrival, waits=one.outcome is MessageOutcome.WAITING)
+                if one.completes or one.outcome not in (MessageOutcome.DENIED, MessageOutcome.DUPLICATE):
+                    await self._tell(judged.arrival, waits=one.turn is not None)
                 if self._commands is not None:
                     await self._commands.done(judged, one)
         finally:
             for judged, one in zip(run, taken, strict=True):
-                if one.outcome is MessageOutcome.WAITING:
-                    self._sessions.wake(judged.arrival.conversation)
+                if one.turn is not None:
+                    again = self._joiner.settle(judged, one)
+                    self._sessions.wake(judged.arrival.conversation, judged.arrival.id, again=again)
 
     def _too_long(self, arrival: Arrival) -> Verdict | None:
         """Why an arrival is refused by its size, before its sender is checked."""

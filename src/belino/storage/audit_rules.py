@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from belino.domain.joining import JoinReason
 from belino.domain.outcome import MediaOutcome, MessageOutcome, TurnState
 from belino.domain.reading import ReadingOutcome
 from belino.domain.reply import ParcelState
@@ -124,8 +125,14 @@ _MESSAGES = (
         cure=_UNEXPECTED,
         find=_messages(
             f"JOIN turns t ON t.id = m.turn WHERE m.outcome NOT IN {_ASKING} "
-            "OR m.conversation <> t.conversation OR (m.album IS NULL AND m.id <> t.message)"
+            "OR m.conversation <> t.conversation OR (m.joined = '' AND m.id <> t.message)"
         ),
+    ),
+    Rule(
+        kind="join unknown",
+        says="messages joined a turn for a reason that does not exist, or without a turn",
+        cure=_UNEXPECTED,
+        find=_messages(f"WHERE m.joined <> '' AND (m.turn IS NULL OR m.joined NOT IN {_set(JoinReason)})"),
     ),
     Rule(
         kind="message without reason",
@@ -163,8 +170,7 @@ _TURNS = (
         cure=_UNEXPECTED,
         find=_turns(
             "WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = t.message AND m.turn = t.id) "
-            "AND NOT EXISTS (SELECT 1 FROM messages m "
-            "WHERE m.turn = t.id AND m.album IS NOT NULL AND m.turn IS NOT NULL)"
+            "AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.turn = t.id AND m.joined <> '')"
         ),
     ),
     Rule(

@@ -179,7 +179,7 @@ def _delete(tx: Tx, message: TableRow, at: int, now: int) -> str:
         tx.execute(
             "UPDATE turns SET state = 'aborted', reason = 'deleted before it was answered', ended = ? "
             "WHERE id = ? AND state = 'waiting' AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.deleted IS NULL "
-            "AND (m.id = turns.message OR m.turn = turns.id AND m.album IS NOT NULL AND m.turn IS NOT NULL))",
+            "AND (m.id = turns.message OR m.turn = turns.id AND m.joined <> ''))",
             (now, message["turn"]),
         )
     return APPLIED

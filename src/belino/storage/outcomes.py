@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from belino.domain.joining import JoinReason
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome, Stage, Step
 from belino.domain.stored import Story
@@ -42,6 +43,7 @@ def story(tx: Tx, keys: Keys, conversation: ConversationKey, message_id: str) ->
         *_arrival_steps(begun),
         *_change_steps(tx, row),
         *_turn_steps(turn),
+        *_join_steps(tx, turn),
         *_media_steps(tx, begun["id"]),
         *_parcel_steps(tx, parcels),
         *_noted(tx, {begun["trace"], row["trace"], *(() if turn is None else (turn["trace"],))}),
@@ -100,6 +102,22 @@ def _turn_steps(turn: TableRow | None) -> Iterator[Step]:
     if turn["ended"] is not None:
         at = from_micros(turn["ended"])
         yield Step(at=at, stage=Stage.TURN, outcome=turn["state"], reason=turn["reason"], subject=subject)
+
+
+def _join_steps(tx: Tx, turn: TableRow | None) -> Iterator[Step]:
+    """Every message that is answered together with the turn's first, and why."""
+    if turn is None:
+        return
+    rows = tx.execute(
+        "SELECT platform_id, received, joined FROM messages WHERE turn = ? AND joined <> '' ORDER BY id", (turn["id"],)
+    )
+    for row in rows:
+        at, subject = from_micros(row["received"]), f"message {row['platform_id']}"
+        yield Step(at=at, stage=Stage.TURN, outcome="joined", reason=JoinReason(row["joined"]).says, subject=subject)
+    if turn["restarts"]:
+        at = max(from_micros(turn["created"]), from_micros(turn["ready"]))
+        reason = "a message joined it before anything of it was seen"
+        yield Step(at=at, stage=Stage.TURN, outcome="started again", reason=reason, subject=f"turn {turn['number']}")
 
 
 def _media_steps(tx: Tx, message: int) -> Iterator[Step]:

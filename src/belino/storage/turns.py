@@ -86,10 +86,13 @@ class TurnVerbs(Verbs):
             lambda tx: claim_turn(tx, self._keys, conversation, at, owner=owner, alone=alone)
         )
 
-    async def finish_turn(self, turn: int, end: TurnEnd) -> None:
-        """End a turn: reply parcels, manifest, memory and outcomes in one transaction."""
+    async def finish_turn(self, turn: int, end: TurnEnd) -> bool:
+        """End a turn: reply parcels, manifest, memory and outcomes in one transaction.
+
+        False, and nothing changes, if a message joined it while it ran: it waits and starts again.
+        """
         now, said = self._now(), sanitized(end)
-        await self._database.write(lambda tx: finish_turn(tx, turn, said, now))
+        return await self._database.write(lambda tx: finish_turn(tx, turn, said, now))
 
     async def let_command(self, turn: int, reason: str) -> tuple[StoredMessage, ...]:
         """Make the messages of a running turn commands, and return them: they address the agent by voice."""
@@ -181,16 +184,17 @@ def claim_turn(
 
 def messages_of_turn(tx: Tx, turn: TableRow) -> list[int]:
     """Row ids of the messages a turn answers."""
-    joined = tx.execute(
-        "SELECT id FROM messages WHERE turn = ? AND album IS NOT NULL AND turn IS NOT NULL", (turn["id"],)
-    )
+    joined = tx.execute("SELECT id FROM messages WHERE turn = ? AND joined <> ''", (turn["id"],))
     return sorted({turn["message"], *(row["id"] for row in joined)})
 
 
-def finish_turn(tx: Tx, turn_id: int, end: TurnEnd, now: int) -> None:
-    """End a running turn, with all consequences."""
+def finish_turn(tx: Tx, turn_id: int, end: TurnEnd, now: int) -> bool:
+    """End a running turn, with all consequences; False if it was put back to start again."""
     if end.state not in _ENDS:
         raise StoreError(f"a turn cannot end as {end.state}")
+    put_back = "SELECT 1 FROM turns WHERE id = ? AND state = 'waiting' AND restarts > 0"
+    if tx.execute(put_back, (turn_id,)).fetchone() is not None:
+        return False
     turn = _running(tx, turn_id)
     tx.execute(
         "UPDATE turns SET state = ?, reason = ?, ended = ?, input_tokens = ?, output_tokens = ?, cost = ?, model = ? "
@@ -203,6 +207,7 @@ def finish_turn(tx: Tx, turn_id: int, end: TurnEnd, now: int) -> None:
         end_session_turn(tx, turn["conversation"], end)
     if end.state is TurnState.ANSWERED:
         claim_refs(tx, turn)
+    return True
 
 
 def let_command(tx: Tx, keys: Keys, turn_id: int, reason: str) -> tuple[StoredMessage, ...]:
