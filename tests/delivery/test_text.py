@@ -53,7 +53,6 @@ def test_no_message_is_longer_than_its_platform_takes(platform: str, source: str
     for text in texts(source, limits):
         assert text.text.strip()
         assert 0 < length(text, limits) <= limits.text_chars
-        assert limits.text_lines is None or text.text.count("\n") < limits.text_lines
 
 
 @settings(max_examples=80, deadline=None)
@@ -184,11 +183,13 @@ def test_no_cut_falls_inside_what_a_reader_sees_as_one_character(text: str, limi
         place += len(part.body)
 
 
-@settings(max_examples=200, deadline=None)
-@given(lines=st.lists(st.text(alphabet="ab \n", max_size=30), max_size=40), most=st.integers(min_value=3, max_value=8))
-def test_no_part_has_more_lines_than_allowed(lines: list[str], most: int) -> None:
-    for part in chunk("```\n" + "\n".join(lines), 1_000, lines=most):
-        assert len(str(part).removesuffix("\n").split("\n")) <= most
+@pytest.mark.parametrize("platform", sorted(PLATFORMS))
+def test_three_hundred_short_lines_become_full_messages(platform: str) -> None:
+    limits = PLATFORMS[platform]
+    code = "\n".join(f"    value_{number} = compute({number}, of=table)" for number in range(300))
+    made = texts(f"```python\n{code}\n```", limits)
+    assert len(made) <= len(code) / limits.text_chars * 1.35 + 1
+    assert all(length(text, limits) >= limits.text_chars * 0.8 for text in made[:-1])
 
 
 def test_a_text_that_fits_is_one_part() -> None:

@@ -59,6 +59,14 @@ def plain(parcel: Parcel) -> Parcel:
     return replace(parcel, text=parcel.plain or parcel.text, plain="", markup=Markup.PLAIN, files=files)
 
 
+def without(parcel: Parcel, culprit: int) -> tuple[Parcel, ...]:
+    """The parcel without the file at a place, and that file as a document, which accepts anything."""
+    refused = replace(parcel.files[culprit], send_as=SendAs.DOCUMENT)
+    left = parcel.files[:culprit] + parcel.files[culprit + 1 :]
+    key = f"{parcel.key}-{refused.sha256[:12]}"  # of several that are refused in turn, each has its own
+    return replace(parcel, files=left), replace(parcel, key=key, files=(refused,), text="", plain="", reply_to=None)
+
+
 def apart(parcel: Parcel) -> tuple[Parcel, ...]:
     """Each file of a parcel in its own parcel; the first keeps the key and the text."""
     first, *others = parcel.files

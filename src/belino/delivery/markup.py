@@ -132,6 +132,32 @@ def code_blocks(source: str) -> tuple[tuple[int, int], ...]:
     return tuple((starts[token.map[0]], starts[min(token.map[1], len(starts) - 1)]) for token in blocks if token.map)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceBlock:
+    """A code block or a table in a Markdown text."""
+
+    start: int
+    end: int
+    content: str
+    language: str = ""
+    is_table: bool = False
+
+
+def source_blocks(source: str) -> tuple[SourceBlock, ...]:
+    """The code blocks and tables of a Markdown text that are in no list or quote."""
+    starts = [0, *(line_end.end() for line_end in _LINE_END.finditer(source)), len(source)]
+    found = []
+    for token in _block_parser().parse(source):
+        if token.level or not token.map or token.type not in ("fence", "code_block", "table_open"):
+            continue
+        start, end = starts[token.map[0]], starts[min(token.map[1], len(starts) - 1)]
+        is_table = token.type == "table_open"
+        content = source[start:end] if is_table else token.content
+        words = token.info.split() if token.type == "fence" else []
+        found.append(SourceBlock(start=start, end=end, content=content, language="".join(words[:1]), is_table=is_table))
+    return tuple(found)
+
+
 def literal(text: str) -> str:
     """Markdown that renders as exactly this text."""
     return _SIGNS.sub(r"\\\1", text)
@@ -174,7 +200,7 @@ def _block_parser() -> "MarkdownIt":
     """Finds blocks only: what is inside of them takes the time."""
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"html": False}).disable("inline")
+    return MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
 
 
 class _Writer:

@@ -126,6 +126,11 @@ class Undeliverable(AdapterError):
 class TogetherRefused(Undeliverable):
     """The platform will never accept these files in one call; each may be sent in a call of its own."""
 
+    def __init__(self, message: str, *, culprit: int | None = None) -> None:
+        super().__init__(message)
+        self.culprit = culprit
+        """The place of the only file that it refuses, from 0, if it says so: that one is sent as a document."""
+
 
 class NothingToEdit(Undeliverable):
     """The message that a parcel edits is gone."""

@@ -100,7 +100,8 @@ class Limits:
     once: Once
     key_seconds: float | None = None
     """How long the platform is sure to know a key, with Once.KEY; None means for ever."""
-    text_lines: int | None = None
+    split_chars: int | None = None
+    """The length, in `unit`, at which people's clients split or end a long text; None if they do not."""
     unit: Unit = Unit.CHARS
     """What `text_chars` and `caption_chars` count."""
     caption_chars: int = 0
@@ -118,6 +119,10 @@ class Limits:
     """The total size of the files of one album."""
     text_with_files: bool = False
     """Text is sent in the same call as files."""
+    comment_chars: int | None = None
+    """Text longer than this is not sent with files but after them; None if its first message is in any case."""
+    scrolls_code: bool = False
+    """Code of any length stays in the message; elsewhere, long code is sent as a file."""
     fetch_bytes: int | None = None
     """The largest file the platform lets us fetch."""
 

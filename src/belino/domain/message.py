@@ -184,6 +184,8 @@ class Message:
     """The language tag that the platform reports for its sender, such as `de-AT`."""
     thread_report: ThreadReport | None = None
     """What the platform reports about the thread under it, as in its history."""
+    invoked: bool = False
+    """Given through the platform's own commands: a reply to it is seen by its sender only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,7 +85,9 @@ class Turn:
     outgoing: Path | None = None
     """Where it may put files to send with the answer; None where nothing can be sent."""
     messages: tuple[TurnMessage, ...] = ()
-    """The messages to answer, oldest first: several if they are an album. `blocks` has them as text, with context."""
+    """The messages to answer, oldest first: several if they belong together. `blocks` has them with context."""
+    model: str = ""
+    """The model that people chose here instead of the agent's own; empty if none."""
 
     @property
     def message(self) -> TurnMessage:

@@ -418,6 +418,26 @@ CREATE TABLE owner_notices (
 ) STRICT, WITHOUT ROWID;
 """
 
+# What people chose in a conversation by commands, and the message from which on its session knows what was said.
+M035_CHAT_SETTINGS = """
+CREATE TABLE chat_settings (
+    conversation INTEGER PRIMARY KEY, model TEXT, voice INTEGER, begun INTEGER NOT NULL DEFAULT 0
+) STRICT;
+"""
+
+# `joined`: why a message is answered with the turn of an earlier one; empty for the first message of a turn.
+# `unfinished`: the turn's last message fills the platform's limit, and may go on. `restarts` counts how often the turn
+# began again because a message joined it while it ran.
+M036_JOINED_MESSAGES = """
+ALTER TABLE messages ADD COLUMN joined TEXT NOT NULL DEFAULT '';
+UPDATE messages SET joined = 'album' WHERE album IS NOT NULL AND turn IS NOT NULL
+AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = messages.turn AND t.message = messages.id);
+DROP INDEX messages_of_album;
+CREATE INDEX messages_joined ON messages (turn) WHERE joined <> '';
+ALTER TABLE turns ADD COLUMN unfinished INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE turns ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -453,4 +473,6 @@ STEPS = (
     M032_OTHER_NAMES,
     M033_SEARCH_VECTORS,
     M034_GROUPS_AND_NOTICES,
+    M035_CHAT_SETTINGS,
+    M036_JOINED_MESSAGES,
 )

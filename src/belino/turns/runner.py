@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from belino.aio.deadline import deadline, or_abandon, ring
+from belino.aio.deadline import deadline, or_abandon
 from belino.aio.retry import Retry
 from belino.config import Config
 from belino.context.history import History
@@ -50,6 +50,7 @@ from belino.turns.prompt import PromptBuilder, Withdrawn
 from belino.turns.reading import ADDRESSED, NOT_ADDRESSED, TurnReader, TurnReadings, is_unheard, names
 from belino.turns.reply import Replies
 from belino.turns.state import RecordingFetcher, TurnProgress, repaired
+from belino.turns.underway import Underway, WatchedToolbox
 
 if TYPE_CHECKING:
     from belino.understanding.read import Understanding
@@ -143,37 +144,24 @@ class TurnRunner:
         self._recorder = observers.recorder
         self._replied = observers.replied
         self._key = environment.home.key_file.read_bytes()
-        self._underway: dict[int, asyncio.Event] = {}
-        """By turn, what is set when it ends."""
-        self._running: dict[ConversationKey, asyncio.Timeout] = {}
-        self._aborted: set[ConversationKey] = set()
+        self.underway = Underway()
         self._doing: dict[ConversationKey, str] = {}
         """What a running tool is doing, shown beside the typing indicator."""
         self._drafts: dict[ConversationKey, DraftWriter] = {}
 
     def abort(self, conversation: ConversationKey) -> bool:
         """Stop the agent during its turn; False if none runs here."""
-        scope = self._running.get(conversation)
-        if scope is None:
-            return False
-        self._aborted.add(conversation)
-        ring(scope)
-        return True
+        return self.underway.abort(conversation)
 
     async def run(self, claimed: ClaimedTurn) -> None:
         """Run one turn to its end, with the agents of now. If cancelled, requeue the turn unchanged."""
-        ended = self._underway[claimed.id] = asyncio.Event()
-        try:
+        with self.underway.turn(claimed):
             async with self._agents.turn():
                 await self._run(claimed)
-        finally:
-            del self._underway[claimed.id]
-            ended.set()
 
     async def drained(self) -> None:
         """Wait until the turns that run now have ended."""
-        for ended in tuple(self._underway.values()):
-            await ended.wait()
+        await self.underway.drained()
 
     def reconfigure(self, config: Config) -> None:
         """Use other settings from now on."""
@@ -199,12 +187,12 @@ class TurnRunner:
                 if drafting is not None:
                     signs.append(group.create_task(drafting.show()))
                 with on_behalf(claimed.conversation):
-                    end = answered = await self._answer(claimed)
+                    answered = await self._answer(claimed)
                 if drafting is not None:
                     await drafting.stop()
                 for sign in signs:
                     sign.cancel()
-            end = await self._finish(claimed, self._drafted(claimed, end))
+            end = None if answered is None else await self._finish(claimed, self._drafted(claimed, answered))
         except BaseException:
             # Cancelled, or an error outside the agent: a turn left as running would block its conversation.
             await self._give_back(claimed)
@@ -212,6 +200,9 @@ class TurnRunner:
         finally:
             self._replies.done(claimed.id)
             self._drafts.pop(claimed.conversation, None)
+        if answered is None or end is None:
+            log.info("turn %d in %s starts again, with what came since", claimed.id, claimed.conversation)
+            return
         self._recorder.ended(claimed, answered)
         if end.parcels:
             self._replied(claimed.conversation)
@@ -219,12 +210,15 @@ class TurnRunner:
         log.info("turn %d in %s is %s (trace %s)", claimed.id, claimed.conversation, end.state, claimed.trace)
         await self._tell_end(claimed, end)
 
-    async def _finish(self, claimed: ClaimedTurn, end: TurnEnd) -> TurnEnd:
-        """Commit the end; an end that the store can never accept must not block the conversation forever."""
+    async def _finish(self, claimed: ClaimedTurn, end: TurnEnd) -> TurnEnd | None:
+        """Commit the end; an end that the store can never accept must not block the conversation forever.
+
+        None if the turn starts again, because a message joined it.
+        """
         what = f"turn {claimed.id}"
         failpoint("turn.finish.before")
         try:
-            await self._insist(what, lambda: self._store.finish_turn(claimed.id, end))
+            is_over = await self._insist(what, lambda: self._store.finish_turn(claimed.id, end))
             failpoint("turn.finish.after")
         except StoreError:
             raise
@@ -233,9 +227,8 @@ class TurnRunner:
             reason = f"its answer could not be kept ({type(error).__name__})"
             plain = TurnEnd(state=TurnState.FAILED, reason=reason, parcels=self._apology(claimed, reason))
             plain = self._drafted(claimed, plain)
-            await self._insist(what, lambda: self._store.finish_turn(claimed.id, plain))
-            return plain
-        return end
+            is_over, end = await self._insist(what, lambda: self._store.finish_turn(claimed.id, plain)), plain
+        return None if is_over is False else end
 
     def parcel_news(self, news: ParcelNews) -> None:
         """Handle a parcel's new state: a draft may wait for it."""
@@ -246,7 +239,8 @@ class TurnRunner:
         """A conversation's tools outside a turn."""
         return self._toolbox(conversation, self._fetcher)
 
-    async def _answer(self, claimed: ClaimedTurn) -> TurnEnd:
+    async def _answer(self, claimed: ClaimedTurn) -> TurnEnd | None:
+        """The end of the turn; None if it starts again with a message that joined it."""
         found = await self._insist(f"turn {claimed.id}", lambda: self._store.session(claimed.conversation))
         failpoint("turn.session.loaded")
         session = found.found_by(self._agents.kind(claimed.conversation))
@@ -262,27 +256,30 @@ class TurnRunner:
         try:
             read = await self._read(claimed, progress)
             async with deadline(self._clock, allowed.turn_seconds) as scope:
-                self._running[claimed.conversation] = scope
+                self.underway.begins(claimed, scope)
                 heard = self._heard(claimed, progress, session, read)
                 text = await or_abandon(heard, self._clock, grace=CANCEL_SECONDS)
         except Withdrawn as error:
             return await progress.end(TurnState.ABORTED, str(error))
         except Exception as error:  # noqa: BLE001 - any error of an agent ends its turn visibly
+            if self.underway.is_restarted(claimed.id):
+                return None
             reason = _reason(error)
             if scope is not None and scope.expired():
                 reason = f"the agent did not finish within {allowed.turn_seconds} seconds"
-            if claimed.conversation in self._aborted:
-                return await progress.end(TurnState.ABORTED, "stopped by a person")
+            if why := self.underway.aborted.get(claimed.conversation):
+                return await progress.end(TurnState.ABORTED, why)
             log.warning("turn %d (trace %s) fails: %s", claimed.id, claimed.trace, place_of(error))
             return await self._failed(claimed, progress, reason)
         finally:
             progress.needed.close()
-            self._running.pop(claimed.conversation, None)
             self._doing.pop(claimed.conversation, None)
-            aborted = claimed.conversation in self._aborted
-            self._aborted.discard(claimed.conversation)
+            aborted = self.underway.aborted.get(claimed.conversation)
+            self.underway.answered(claimed)
         if aborted:
-            return await progress.end(TurnState.ABORTED, "stopped by a person")
+            return await progress.end(TurnState.ABORTED, aborted)
+        if self.underway.is_restarted(claimed.id):
+            return None
         parcels = await self._replies.parcels(claimed, text, progress.offers, progress.note)
         reason = "" if parcels else "the agent had nothing to say"
         return await progress.end(TurnState.ANSWERED, reason, parcels)
@@ -302,12 +299,12 @@ class TurnRunner:
         """Read a voice message before the gate: the turn, now of a command; or None, and it has ended, observed."""
         note = partial(self._store.note, claimed.trace)
         try:
-            read = await self._reader.read(claimed, note, self._running, self._aborted)
+            read = await self._reader.read(claimed, note, self.underway)
             if names(read.transcript, self._agents.author(claimed.conversation).name):
                 messages = await self._store.let_command(claimed.id, ADDRESSED)
                 return replace(claimed, messages=messages)
         except TimeoutError:
-            self._aborted.discard(claimed.conversation)
+            self.underway.aborted.pop(claimed.conversation, None)
         except BaseException:
             await self._give_back(claimed)
             raise
@@ -318,10 +315,11 @@ class TurnRunner:
 
     async def _read(self, claimed: ClaimedTurn, progress: TurnProgress) -> TurnReadings:
         """What the message's media say; a transcript is posted first, if that is wanted."""
-        read = await self._reader.read(claimed, progress.note, self._running, self._aborted)
+        read = await self._reader.read(claimed, progress.note, self.underway)
         failpoint("turn.media.read")
         tools = self._config.tools.media
         if tools.echo_transcript and read.transcript:
+            self.underway.seen(claimed.id)
             try:
                 await self._replies.post_transcript(claimed, read.transcript, tools.echo_format)
             except StoreError as error:
@@ -357,6 +355,8 @@ class TurnRunner:
                     if drafting := self._drafts.get(claimed.conversation):
                         drafting.hush()
                     return repaired(part.text)
+                if isinstance(part, TextDelta | ToolNote):
+                    self.underway.seen(claimed.id)
                 if isinstance(part, TextDelta):
                     draft.write(repaired(part.text))
                 else:
@@ -410,16 +410,20 @@ class TurnRunner:
             system=system_prompt(),
             blocks=prompt.blocks,
             messages=prompt.messages,
-            toolbox=self._toolbox(
-                conversation,
-                RecordingFetcher(self._fetcher, progress, self._tell_media),
-                progress=progress,
-                fence=builder.fence(claimed),
+            toolbox=WatchedToolbox(
+                self._toolbox(
+                    conversation,
+                    RecordingFetcher(self._fetcher, progress, self._tell_media),
+                    progress=progress,
+                    fence=builder.fence(claimed),
+                ),
+                partial(self.underway.seen, claimed.id),
             ),
             memory=progress,
             folder=self._home.incoming(conversation),
             outgoing=self._home.outgoing(conversation) / "pending",
             deadline=self._clock.now() + timedelta(seconds=self._config.sessions.turn_seconds),
+            model=self._agents.usable_model(conversation, (await self._store.chat_settings(conversation)).model),
         )
 
     def _attaching(self, claimed: ClaimedTurn, progress: TurnProgress, again: bool) -> MediaAttacher:

@@ -16,6 +16,7 @@ SCOPES = (
     "mpim:history",
     "mpim:read",
     "reactions:read",
+    "reactions:write",
     "users:read",
 )
 EVENTS = (
@@ -40,6 +41,7 @@ EDIT_CHARS = 4_000
 
 LIMITS = Limits(
     text_chars=8_000,
+    split_chars=4_000,
     caption_chars=3_000,
     markup=Markup.MRKDWN,
     once=Once.READ_BACK,
@@ -63,6 +65,8 @@ LIMITS = Limits(
     album_mixes=(
         frozenset({SendAs.PHOTO, SendAs.VIDEO, SendAs.AUDIO, SendAs.VOICE, SendAs.ANIMATION, SendAs.DOCUMENT}),
     ),
+    text_with_files=True,
+    comment_chars=3_000,
 )
 
 
@@ -91,7 +95,7 @@ WORKS = (
     Capabilities(thing=Capability.PLACE, comes="what an app posts, as text"),
     Capabilities(thing=Capability.EDIT, comes=YES, goes="answers that grow while they are written"),
     Capabilities(thing=Capability.DELETION, comes=YES),
-    Capabilities(thing=Capability.REACTION, comes=YES),
+    Capabilities(thing=Capability.REACTION, comes=YES, goes="yes, as the agent decides"),
     Capabilities(thing=Capability.TYPING, goes="in threads, with what the agent is at"),
     Capabilities(thing=Capability.HISTORY, comes="yes, one call for a channel or a thread"),
     Capabilities(

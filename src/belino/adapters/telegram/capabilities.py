@@ -49,6 +49,7 @@ _FILES = {
 # Telegram accepts 4096 characters; the margin allows for differences in counting. It has no idempotency keys.
 LIMITS = Limits(
     text_chars=4_000,
+    split_chars=4_096,
     caption_chars=1_024,
     unit=Unit.UTF16,
     markup=Markup.HTML,
@@ -112,7 +113,9 @@ WORKS = (
     ),
     Capabilities(thing=Capability.EDIT, comes=YES, goes="answers that grow while they are written"),
     Capabilities(thing=Capability.DELETION, comes="**only in chats of business accounts**: nowhere else are bots told"),
-    Capabilities(thing=Capability.REACTION, comes="yes, where the bot is an administrator"),
+    Capabilities(
+        thing=Capability.REACTION, comes="yes, where the bot is an administrator", goes="yes, one to a message"
+    ),
     Capabilities(thing=Capability.TYPING, goes="while a turn runs, and while a file is uploaded"),
     Capabilities(
         thing=Capability.OTHER,

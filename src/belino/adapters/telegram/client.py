@@ -75,6 +75,7 @@ _NO_QUESTION = (
     "reply_message_id_invalid",
 )
 # One of the files is refused, or they are too many for one call.
+_ITEM = re.compile(r"message #(\d{1,2})\b")
 _NO_ALBUM = (
     "failed to send message #",
     "group send failed",
@@ -292,9 +293,9 @@ class OverlongAnswer(Unanswered):
 
 
 def refuses_photo(error: TelegramRefused, parcel: Parcel) -> bool:
-    """Whether the pictures can be sent as documents."""
+    """Whether the pictures can be sent as documents, and no single one is named as refused."""
     pictures = any(file.send_as is SendAs.PHOTO for file in parcel.files)
-    return pictures and _says(error, *_NO_PHOTO)
+    return pictures and _says(error, *_NO_PHOTO) and _culprit(error, parcel) is None
 
 
 def misses_question(error: TelegramRefused, parcel: Parcel) -> bool:
@@ -305,6 +306,16 @@ def misses_question(error: TelegramRefused, parcel: Parcel) -> bool:
 def is_unchanged(error: TelegramRefused) -> bool:
     """Whether a message already has the text of the edit."""
     return _says(error, "message is not modified", "message_not_modified")
+
+
+def is_gone(error: TelegramRefused) -> bool:
+    """Whether the message to delete or to react to is deleted."""
+    return _says(error, "message to delete not found", "message to react not found")
+
+
+def refuses_reaction(error: TelegramRefused) -> bool:
+    """Whether the chat does not have the emoji, or does not let bots use it."""
+    return _says(error, "reaction_invalid", "reactions_too_many", "invalid reaction")
 
 
 def has_nothing_to_edit(error: TelegramRefused) -> bool:
@@ -320,13 +331,21 @@ def refusal(error: TelegramRefused, parcel: Parcel) -> AdapterError:
         # Reported for one item; others of the album have been seen to arrive all the same.
         return Unanswered("Telegram had enough in the middle of the album")
     if len(parcel.files) > 1 and (error.code == 413 or _says(error, *_NO_ALBUM)):
-        return TogetherRefused(f"Telegram will not take the album: {error.description or error.code}")
+        why = f"Telegram will not take the album: {error.description or error.code}"
+        return TogetherRefused(why, culprit=_culprit(error, parcel))
     if error.code == 413:
         return Undeliverable("Telegram takes no file that large")
     for words, sentence in _SENTENCES.items():
         if _says(error, words):
             return Undeliverable(sentence)
     return Undeliverable(f"Telegram will not deliver it: {error.description or error.code}")
+
+
+def _culprit(error: TelegramRefused, parcel: Parcel) -> int | None:
+    """The place of the album's item that the error names."""
+    named = _ITEM.search(error.description)
+    place = int(named[1]) - 1 if named else -1
+    return place if len(parcel.files) > 1 and 0 <= place < len(parcel.files) else None
 
 
 def _says(error: TelegramRefused, *phrases: str) -> bool:
