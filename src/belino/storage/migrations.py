@@ -418,6 +418,11 @@ CREATE TABLE owner_notices (
 ) STRICT, WITHOUT ROWID;
 """
 
+# A parcel's text in the platform's richer format, which is tried first.
+M035_PARCEL_RICH_TEXT = """
+ALTER TABLE parcels ADD COLUMN rich TEXT NOT NULL DEFAULT '';
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -453,4 +458,5 @@ STEPS = (
     M032_OTHER_NAMES,
     M033_SEARCH_VECTORS,
     M034_GROUPS_AND_NOTICES,
+    M035_PARCEL_RICH_TEXT,
 )

@@ -34,9 +34,9 @@ UNASKED = 0
 """The turn of parcels that answer no message and yet are messages of the conversation."""
 CARRIED_AT_MOST = 2_000
 _INSERT = """
-INSERT INTO parcels (key, channel, conversation, turn, kind, text, markup, plain, files, reply_to, edits, trace, state,
-    attempts, reason, created, changed, ready)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', 0, '', ?, ?, ?) ON CONFLICT (key) DO NOTHING
+INSERT INTO parcels (key, channel, conversation, turn, kind, text, markup, plain, rich, files, reply_to, edits, trace,
+    state, attempts, reason, created, changed, ready)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', 0, '', ?, ?, ?) ON CONFLICT (key) DO NOTHING
 """
 OVERTAKEN = "the answer itself was sent in its place"
 
@@ -57,6 +57,7 @@ def insert_parcels(tx: Tx, turn: TableRow | None, parcels: Sequence[Parcel], now
                 parcel.text,
                 parcel.markup,
                 parcel.plain,
+                parcel.rich,
                 orjson.dumps(files) if files else None,
                 parcel.reply_to,
                 parcel.edits,
@@ -238,6 +239,7 @@ def parcel_of(row: TableRow, open_file: OpenFile) -> Parcel:
         text=row["text"],
         markup=Markup(row["markup"]),
         plain=row["plain"],
+        rich=row["rich"],
         files=tuple(_file(file, open_file) for file in orjson.loads(row["files"] or b"[]")),
         reply_to=row["reply_to"],
         edits=row["edits"],

@@ -1,6 +1,6 @@
 """Capabilities of an app: its manifest of scopes and events, Slack's documented limits, and what works."""
 
-from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, SendAs
+from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, Rich, SendAs
 
 SCOPES = (
     "app_mentions:read",
@@ -42,6 +42,8 @@ LIMITS = Limits(
     text_chars=8_000,
     caption_chars=3_000,
     markup=Markup.MRKDWN,
+    rich=Rich.MARKDOWN,
+    rich_chars=12_000,
     once=Once.READ_BACK,
     files={
         SendAs.PHOTO: FileLimit(
