@@ -101,7 +101,7 @@ WORKS = (
         goes="answers that grow while they are written",
     ),
     Capabilities(thing=Capability.DELETION, comes="yes, many at once too"),
-    Capabilities(thing=Capability.REACTION, comes=YES),
+    Capabilities(thing=Capability.REACTION, comes=YES, goes="yes, as the agent decides"),
     Capabilities(thing=Capability.TYPING, goes="while a turn runs, and while a file is uploaded"),
     Capabilities(thing=Capability.HISTORY, comes="yes: channels, threads, and what was missed while belino was away"),
     Capabilities(

@@ -33,7 +33,7 @@ from belino.adapters.slack.parse import (
     said,
     says_nothing_new,
 )
-from belino.adapters.slack.send import THINKING, UPLOADING, ThreadStatus, edit, send
+from belino.adapters.slack.send import THINKING, UPLOADING, ThreadStatus, delete, edit, react, send
 from belino.adapters.slack.socket import SocketModeClient
 from belino.domain.errors import BelinoError, ConfigError, Undeliverable
 from belino.domain.limits import Capabilities, Limits, SendAs
@@ -230,6 +230,16 @@ class Adapter:
         """Edit a message."""
         channel = parcel.conversation.channel
         return await self._limits.call(f"chat.update {channel}", lambda: edit(self._client, message_id, parcel))
+
+    async def delete(self, conversation: ConversationKey, message_id: str) -> None:
+        """Delete a message."""
+        place = f"chat.delete {conversation.channel}"
+        await self._limits.call(place, lambda: delete(self._client, conversation, message_id))
+
+    async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
+        """Add or remove our reaction."""
+        work = partial(react, self._client, conversation, message_id, emoji, added=added)
+        await self._limits.call("reactions", work)
 
     async def direct(self, sender: str) -> str:
         """Open the direct messages with a person; without the scope for it, texts can be sent to the person's id."""

@@ -16,6 +16,7 @@ SCOPES = (
     "mpim:history",
     "mpim:read",
     "reactions:read",
+    "reactions:write",
     "users:read",
 )
 EVENTS = (
@@ -95,7 +96,7 @@ WORKS = (
     Capabilities(thing=Capability.PLACE, comes="what an app posts, as text"),
     Capabilities(thing=Capability.EDIT, comes=YES, goes="answers that grow while they are written"),
     Capabilities(thing=Capability.DELETION, comes=YES),
-    Capabilities(thing=Capability.REACTION, comes=YES),
+    Capabilities(thing=Capability.REACTION, comes=YES, goes="yes, as the agent decides"),
     Capabilities(thing=Capability.TYPING, goes="in threads, with what the agent is at"),
     Capabilities(thing=Capability.HISTORY, comes="yes, one call for a channel or a thread"),
     Capabilities(

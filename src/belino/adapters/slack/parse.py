@@ -96,8 +96,10 @@ def own_teams(payload: object) -> frozenset[str]:
 
 
 def is_own_change(payload: object, me: SlackApp) -> bool:
-    """Whether an event reports our own edit, which is already recorded."""
+    """Whether an event reports our own edit or reaction, which is already recorded."""
     event = table(as_table(payload), "event")
+    if words(event, "type") in ("reaction_added", "reaction_removed"):
+        return bool(me.user) and words(event, "user") == me.user
     message = table(event, "message")
     ours = (me.user and words(message, "user") == me.user) or (me.bot and words(message, "bot_id") == me.bot)
     return words(event, "subtype") == "message_changed" and bool(ours) and not _is_gone(event)

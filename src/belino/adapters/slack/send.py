@@ -9,6 +9,7 @@ from belino.adapters.slack.capabilities import EDIT_CHARS
 from belino.adapters.slack.client import SlackClient, SlackRefused
 from belino.adapters.slack.content import escaped
 from belino.adapters.slack.media import file_ref
+from belino.domain.emoji import emoji_name
 from belino.domain.errors import AdapterError, MarkupRefused, NothingToEdit, Undeliverable
 from belino.domain.limits import Markup
 from belino.domain.message import ConversationKey, SourceMessage
@@ -36,6 +37,7 @@ _SENTENCES = {
     "is_archived": "the channel is archived",
     "is_inactive": "the channel is no longer in use",
     "msg_too_long": "the text is longer than Slack takes",
+    "message_not_found": "the message is gone",
     "no_text": "there is nothing in it",
     "restricted_action": "the workspace's settings do not let the app write here",
     "restricted_action_read_only_channel": "only some people may write in this channel",
@@ -86,6 +88,35 @@ async def edit(client: SlackClient, ts: str, parcel: Parcel) -> Receipt:
             raise NothingToEdit("the message that was to be changed is gone, or can no longer be") from error
         raise refusal(error, parcel) from error
     return Receipt(message_id=stamp(told, "ts") or ts, sent=client.now())
+
+
+async def delete(client: SlackClient, conversation: ConversationKey, ts: str) -> None:
+    """Delete a message."""
+    try:
+        await client.call("chat.delete", {"channel": conversation.channel, "ts": ts})
+    except SlackRefused as error:
+        if error.error != "message_not_found":
+            raise Undeliverable(_refused(error, "delete it")) from error
+
+
+async def react(client: SlackClient, conversation: ConversationKey, ts: str, emoji: str, *, added: bool) -> None:
+    """Add or remove our reaction: https://docs.slack.dev/reference/methods/reactions.add."""
+    if (name := emoji_name(emoji)) is None:
+        raise Undeliverable(f"Slack takes emoji by their names, such as eyes, and that of {emoji} is not known")
+    method, done = ("reactions.add", "already_reacted") if added else ("reactions.remove", "no_reaction")
+    try:
+        await client.call(method, {"channel": conversation.channel, "timestamp": ts, "name": name})
+    except SlackRefused as error:
+        if error.error == "invalid_name":
+            raise Undeliverable(f"the workspace has no emoji {name}") from error
+        if error.error != done and (added or error.error != "message_not_found"):
+            raise Undeliverable(_refused(error, "react")) from error
+
+
+def _refused(error: SlackRefused, what: str) -> str:
+    if error.error == "missing_scope":
+        return f"Slack will not {what}: give the app the scope {error.needed or 'it lacks'} and install it again"
+    return _SENTENCES.get(error.error) or f"Slack will not {what}: {error.error}"
 
 
 def key_of(message: Raw) -> str:

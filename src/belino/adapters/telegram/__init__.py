@@ -26,7 +26,8 @@ from belino.adapters.telegram.client import (
 from belino.adapters.telegram.doctor import check_bot
 from belino.adapters.telegram.media import FETCH_BYTES, TelegramDownload
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
-from belino.adapters.telegram.send import TYPING, UPLOADS, edit, send, show_action
+from belino.adapters.telegram.send import TYPING, UPLOADS, delete, edit, react, send, show_action
+from belino.domain.emoji import emoji_character
 from belino.domain.errors import AdapterError, ConfigError, MarkupRefused
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
@@ -63,6 +64,7 @@ BATCH = 100
 # A broken connection is only reopened: proxies cut long polls, and Telegram's own servers restart.
 POLL_TRIES = 5
 DRAFT_PAUSES = 3.0, 9.0
+MOST_REACTIONS = 1_000
 
 _TOKEN = re.compile(r"[A-Za-z0-9:_-]{1,256}")
 _SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
@@ -156,6 +158,8 @@ class Adapter:
         self._me = TelegramBot()
         self._hooks = HookInbox()
         self._let_in = asyncio.Event()
+        self._reactions: dict[tuple[str, str], str] = {}
+        """Our latest reactions, by chat and message."""
         self._has_rich = True
         """Whether the server has rich messages, as far as we know; those that are older than the method do not."""
         self.limits = local_limits() if config.local_files else LIMITS
@@ -196,6 +200,24 @@ class Adapter:
                 raise
             self._has_rich = False
             raise MarkupRefused("this Bot API server has no rich messages") from error
+
+    async def delete(self, conversation: ConversationKey, message_id: str) -> None:
+        """Delete a message."""
+        await self._pacing.call(conversation.channel, lambda: delete(self._client, conversation, message_id))
+
+    async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
+        """Set our reaction, of which Telegram allows bots one to a message; a later one replaces it."""
+        shown, place = emoji_character(emoji), (conversation.channel, message_id)
+        if not added and self._reactions.get(place, shown) != shown:
+            return  # another one replaced it
+        await self._pacing.call(
+            conversation.channel, lambda: react(self._client, conversation, message_id, shown if added else None)
+        )
+        self._reactions.pop(place, None)
+        if added:
+            self._reactions[place] = shown
+        while len(self._reactions) > MOST_REACTIONS:
+            del self._reactions[next(iter(self._reactions))]
 
     async def direct(self, sender: str) -> str:
         """A private chat has the id of its person, who must have opened it once."""

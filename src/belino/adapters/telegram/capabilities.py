@@ -114,7 +114,9 @@ WORKS = (
     ),
     Capabilities(thing=Capability.EDIT, comes=YES, goes="answers that grow while they are written"),
     Capabilities(thing=Capability.DELETION, comes="**only in chats of business accounts**: nowhere else are bots told"),
-    Capabilities(thing=Capability.REACTION, comes="yes, where the bot is an administrator"),
+    Capabilities(
+        thing=Capability.REACTION, comes="yes, where the bot is an administrator", goes="yes, one to a message"
+    ),
     Capabilities(thing=Capability.TYPING, goes="while a turn runs, and while a file is uploaded"),
     Capabilities(
         thing=Capability.OTHER,

@@ -314,6 +314,16 @@ def is_unchanged(error: TelegramRefused) -> bool:
     return _says(error, "message is not modified", "message_not_modified")
 
 
+def is_gone(error: TelegramRefused) -> bool:
+    """Whether the message to delete or to react to is deleted."""
+    return _says(error, "message to delete not found", "message to react not found")
+
+
+def refuses_reaction(error: TelegramRefused) -> bool:
+    """Whether the chat does not have the emoji, or does not let bots use it."""
+    return _says(error, "reaction_invalid", "reactions_too_many", "invalid reaction")
+
+
 def has_nothing_to_edit(error: TelegramRefused) -> bool:
     """Whether the message to edit is deleted, was left behind in a group that moved, or cannot be edited."""
     return error.migrate_to is not None or _says(error, *_NOTHING_TO_EDIT)

@@ -11,10 +11,12 @@ from belino.adapters.telegram.client import (
     TelegramClient,
     TelegramRefused,
     has_nothing_to_edit,
+    is_gone,
     is_unchanged,
     misses_question,
     refusal,
     refuses_photo,
+    refuses_reaction,
 )
 from belino.adapters.telegram.media import TelegramSource, refs_of
 from belino.domain.errors import NothingToEdit, Unanswered, Undeliverable
@@ -106,6 +108,42 @@ async def edit(client: TelegramClient, message_id: str, parcel: Parcel, *, previ
             raise NothingToEdit("the message that was to be changed is gone") from error
         raise refusal(error, parcel) from error
     return Receipt(message_id=message_id, sent=_when(message, "edit_date", client))
+
+
+async def delete(client: TelegramClient, conversation: ConversationKey, message_id: str) -> None:
+    """Delete a message; after 48 hours Telegram refuses: https://core.telegram.org/bots/api#deletemessage."""
+    try:
+        await client.call("deleteMessage", _message(conversation, message_id))
+    except TelegramRefused as error:
+        if not is_gone(error):
+            raise Undeliverable(f"Telegram will not delete it: {error.description or error.code}") from error
+
+
+async def react(client: TelegramClient, conversation: ConversationKey, message_id: str, emoji: str | None) -> None:
+    """Set the bot's only reaction to a message: https://core.telegram.org/bots/api#setmessagereaction."""
+    reaction = [] if emoji is None else [{"type": "emoji", "emoji": emoji}]
+    try:
+        await client.call("setMessageReaction", {**_message(conversation, message_id), "reaction": reaction})
+    except TelegramRefused as error:
+        if emoji is None and (is_unchanged(error) or is_gone(error)):
+            return
+        if not is_unchanged(error):
+            raise Undeliverable(_reaction_refused(error, emoji)) from error
+
+
+def _reaction_refused(error: TelegramRefused, emoji: str | None) -> str:
+    if refuses_reaction(error):
+        return f"this chat has no reaction {emoji}; Telegram allows bots some emoji only, such as 👍 👀 🔥 🎉 🤔"
+    return f"Telegram will not react: {error.description or error.code}"
+
+
+def _message(conversation: ConversationKey, message_id: str) -> dict[str, object]:
+    """The fields that name a message, which may have moved to a supergroup."""
+    number, _, moved = message_id.partition("@")
+    if (own := _number(number)) is None:
+        raise Undeliverable("this is no message that Telegram knows")
+    chat = _number(moved) if moved else where_of(conversation)["chat_id"]
+    return {"chat_id": chat, "message_id": own}
 
 
 async def show_action(client: TelegramClient, conversation: ConversationKey, action: str) -> None:

@@ -40,6 +40,17 @@ _ACTIONS = frozenset(
         "upload_video_note",
     ]
 )
+# The emoji that bots may react with: https://core.telegram.org/bots/api#reactiontypeemoji
+REACTIONS = frozenset(
+    {
+        "👍", "👎", "❤", "🔥", "🥰", "👏", "😁", "🤔", "🤯", "😱", "🤬", "😢", "🎉", "🤩", "🤮", "💩",
+        "🙏", "👌", "🕊", "🤡", "🥱", "🥴", "😍", "🐳", "❤‍🔥", "🌚", "🌭", "💯", "🤣", "⚡", "🍌",
+        "🏆", "💔", "🤨", "😐", "🍓", "🍾", "💋", "🖕", "😈", "😴", "😭", "🤓", "👻", "👨‍💻", "👀",
+        "🎃", "🙈", "😇", "😨", "🤝", "✍", "🤗", "🫡", "🎅", "🎄", "☃", "💅", "🤪", "🗿", "🆒", "💘",
+        "🙉", "🦄", "😘", "💊", "🙊", "😎", "👾", "🤷‍♂", "🤷", "🤷‍♀", "😡",
+    }
+)  # fmt: skip
+DELETE_SECONDS = 48 * 3600
 TEXT_CHARS = 4096
 CAPTION_CHARS = 1024
 UPLOAD_BYTES = 50 * 1024 * 1024
@@ -85,6 +96,7 @@ class TelegramCalls:
             "sendchataction": self._send_action,
             "editmessagetext": self._sends.edit,
             "deletemessage": self._delete_message,
+            "setmessagereaction": self._set_reaction,
             "sendmediagroup": self._sends.album,
             **dict.fromkeys(FORMS, self._sends.media),
         }
@@ -188,8 +200,33 @@ class TelegramCalls:
 
     async def _delete_message(self, call: TelegramCall) -> bool:
         chat = self._sends.chat(call)
-        if self.world.messages.pop((chat["id"], call.whole("message_id", 0)), None) is None:
+        place = chat["id"], call.whole("message_id", 0)
+        message = self.world.messages.get(place)
+        if message is None:
             raise TelegramRefusal(400, "Bad Request: message to delete not found")
+        own = message.get("from", {}).get("id") == self.world.bot["id"]
+        old = self._clock.now().timestamp() - message["date"] > DELETE_SECONDS
+        if old or not (own or chat["type"] == "private"):
+            raise TelegramRefusal(400, "Bad Request: message can't be deleted")
+        del self.world.messages[place]
+        self.world.deleted.append(message["message_id"])
+        return True
+
+    async def _set_reaction(self, call: TelegramCall) -> bool:
+        """Set the bot's reactions, of which it has one to a message; no update reports those of bots."""
+        chat = self._sends.chat(call)
+        place = chat["id"], call.whole("message_id", 0)
+        wanted = call.value("reaction") or []
+        if not isinstance(wanted, list) or not all(isinstance(one, dict) for one in wanted):
+            raise TelegramRefusal(400, "Bad Request: can't parse reaction types JSON object")
+        if place not in self.world.messages:
+            raise TelegramRefusal(400, "Bad Request: message to react not found")
+        if len(wanted) > 1:
+            raise TelegramRefusal(400, "Bad Request: REACTIONS_TOO_MANY")
+        chosen = [str(one.get("emoji", "")) for one in wanted]
+        if any(one.get("type") != "emoji" for one in wanted) or not set(chosen) <= REACTIONS:
+            raise TelegramRefusal(400, "Bad Request: REACTION_INVALID")
+        self.world.reacted[place] = chosen
         return True
 
 
