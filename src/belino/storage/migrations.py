@@ -438,6 +438,11 @@ ALTER TABLE turns ADD COLUMN unfinished INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE turns ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;
 """
 
+# A parcel's text in the platform's richer format, which is tried first.
+M037_PARCEL_RICH_TEXT = """
+ALTER TABLE parcels ADD COLUMN rich TEXT NOT NULL DEFAULT '';
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -475,4 +480,5 @@ STEPS = (
     M034_GROUPS_AND_NOTICES,
     M035_CHAT_SETTINGS,
     M036_JOINED_MESSAGES,
+    M037_PARCEL_RICH_TEXT,
 )
