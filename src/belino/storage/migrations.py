@@ -418,6 +418,16 @@ CREATE TABLE owner_notices (
 ) STRICT, WITHOUT ROWID;
 """
 
+# The bytes of files that an account has fetched, by the platform's id of the file; deleted with the bytes.
+M035_FILE_IDS = """
+ALTER TABLE refs ADD COLUMN file_id TEXT;
+CREATE TABLE file_ids (
+    platform TEXT NOT NULL, account TEXT NOT NULL, file_id TEXT NOT NULL, sha256 TEXT NOT NULL,
+    PRIMARY KEY (platform, account, file_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX file_ids_of_blob ON file_ids (sha256);
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -453,4 +463,5 @@ STEPS = (
     M032_OTHER_NAMES,
     M033_SEARCH_VECTORS,
     M034_GROUPS_AND_NOTICES,
+    M035_FILE_IDS,
 )

@@ -86,6 +86,8 @@ def _ref(file: Raw, source: SourceMessage, caption: str | None) -> MediaRef:
         height=count(file, "original_h") or None,
         caption=caption,
         locator={"file": words(file, "id")},
+        # The bytes of snippets, posts and canvases change under their id.
+        file_id=words(file, "id") if words(file, "mode") == "hosted" else None,
     )
 
 
