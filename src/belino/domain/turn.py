@@ -156,7 +156,9 @@ class Refused:
 class Final:
     """The whole answer; the last part of every turn."""
 
-    text: str
+    text: str = ""
+    silent: bool = False
+    """Nothing is sent; the text is the reason."""
 
 
 ReplyPart = TextDelta | ToolNote | Accepted | Compacted | Usage | Refused | Final

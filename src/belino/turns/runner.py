@@ -41,9 +41,10 @@ from belino.media.render import Renderer
 from belino.net.tap import on_behalf
 from belino.storage.home import Home
 from belino.storage.store import Store
+from belino.tools.acting import Acting
 from belino.tools.tool_context import ToolContext
 from belino.tools.toolbox import make_toolbox
-from belino.turns.agents import Agents
+from belino.turns.agents import Agents, agent_may
 from belino.turns.attach import MediaAttacher
 from belino.turns.drafts import Draft, DraftWriter, TurnEvents
 from belino.turns.prompt import PromptBuilder, Withdrawn
@@ -280,6 +281,8 @@ class TurnRunner:
             return await progress.end(TurnState.ABORTED, aborted)
         if self.underway.is_restarted(claimed.id):
             return None
+        if progress.silence is not None:
+            return await progress.chose_silence()
         parcels = await self._replies.parcels(claimed, text, progress.offers, progress.note)
         reason = "" if parcels else "the agent had nothing to say"
         return await progress.end(TurnState.ANSWERED, reason, parcels)
@@ -354,6 +357,8 @@ class TurnRunner:
                     failpoint("turn.agent.final")
                     if drafting := self._drafts.get(claimed.conversation):
                         drafting.hush()
+                    if part.silent:
+                        progress.stay_silent(part.text)
                     return repaired(part.text)
                 if isinstance(part, TextDelta | ToolNote):
                     self.underway.seen(claimed.id)
@@ -382,7 +387,7 @@ class TurnRunner:
             case Refused():
                 await progress.refused(part)
             case TextDelta():
-                if drafting := self._drafts.get(claimed.conversation):
+                if (drafting := self._drafts.get(claimed.conversation)) and progress.silence is None:
                     drafting.write(repaired(part.text))
             case Final():
                 pass
@@ -481,7 +486,17 @@ class TurnRunner:
         )
         offers = progress.offers if progress else None
         outlet = partial(self._replies.outlet, conversation, offers) if shown is None else None
-        return make_toolbox(context, outlet, speaker=self._replies.speaker)
+        acting = None if shown else self._acting(conversation, progress)
+        return make_toolbox(context, outlet, speaker=self._replies.speaker, acting=acting)
+
+    def _acting(self, conversation: ConversationKey, progress: TurnProgress | None) -> Acting:
+        return Acting(
+            adapter=self._adapters.get((conversation.platform, conversation.account)),
+            may=agent_may(self._config, conversation),
+            author=self._agents.author(conversation),
+            told=self._tell_messages,
+            silence=progress.stay_silent if progress else None,
+        )
 
     async def _failed(self, claimed: ClaimedTurn, progress: TurnProgress, reason: str) -> TurnEnd:
         return await progress.end(TurnState.FAILED, reason, self._apology(claimed, reason))
