@@ -152,9 +152,13 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Final:
-    """The whole answer; the last part of every turn."""
+    """The whole answer; the last part of every turn. An empty one is a failure, unless it is silent."""
 
     text: str
+    why: str = ""
+    """Why it is empty or incomplete, if it is, for `explain`."""
+    silent: bool = False
+    """The agent decided to say nothing."""
 
 
 ReplyPart = TextDelta | ToolNote | Accepted | Compacted | Usage | Refused | Final
