@@ -46,7 +46,7 @@ from belino.tools.toolbox import make_toolbox
 from belino.turns.agents import Agents
 from belino.turns.attach import MediaAttacher
 from belino.turns.drafts import Draft, DraftWriter, TurnEvents
-from belino.turns.failure import TurnFailure, TurnFailures, Length, TellsOwners, empty, failure_of, not_kept
+from belino.turns.failure import Length, TellsOwners, TurnFailure, TurnFailures, empty, failure_of, not_kept
 from belino.turns.prompt import PromptBuilder, Withdrawn
 from belino.turns.reading import ADDRESSED, NOT_ADDRESSED, TurnReader, TurnReadings, is_unheard, names
 from belino.turns.reply import Replies
