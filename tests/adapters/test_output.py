@@ -157,3 +157,80 @@ async def test_of_an_album_only_the_bad_picture_is_sent_in_another_form(
     async with telegram_place.asked(home, ScriptedAgent([*calls, "Three."])):
         await until(lambda: len(telegram_place.shown()) == 4)
     assert sorted(name for _, files in telegram_place.shown() for name in files) == ["1.png", "photo", "photo"]
+
+
+TABLE = "# Tides\n\n| port | high |\n|---|---|\n| Hull | 9:40 |\n| Goole | 10:55 |\n\nThat is *all*."
+
+
+async def test_a_table_is_a_rich_message_on_telegram_and_code_where_that_is_refused(
+    telegram_place: Place, server: TelegramServer, tmp_path: Path
+) -> None:
+    async with telegram_place.asked(tmp_path / "home", ScriptedAgent(TABLE, TABLE, TABLE)):
+        await until(lambda: len(server.sent) == 1)
+        server.fail("sendRichMessage", CannedAnswer(status=400, description="Bad Request: RICH_MESSAGE_EMAIL_INVALID"))
+        telegram_place.say("again")
+        await until(lambda: len(server.sent) == 2)
+        server.unknown_methods.add("sendrichmessage")
+        telegram_place.say("and again")
+        await until(lambda: len(server.sent) == 3)
+    rich, *plain = server.sent
+    assert "<h1>Tides</h1><table bordered><tr><th>port</th>" in rich["rich_message"]["html"]
+    assert all("Hull   9:40" in message["text"] for message in plain)
+
+
+async def test_a_server_that_is_older_than_rich_messages_is_asked_once(
+    server: TelegramServer, telegram_place: Place, tmp_path: Path
+) -> None:
+    server.unknown_methods.add("sendrichmessage")
+    async with telegram_place.asked(tmp_path / "home", ScriptedAgent(TABLE, TABLE)):
+        await until(lambda: len(server.sent) == 1)
+        telegram_place.say("again")
+        await until(lambda: len(server.sent) == 2)
+    assert server.calls["sendRichMessage"] == 1
+
+
+async def test_what_slacks_markup_cannot_say_is_a_markdown_block(
+    slack_place: Place, slack: SlackServer, tmp_path: Path
+) -> None:
+    answers = ["中文**粗体**中文", r"\*not bold\* <!channel>", TABLE, "plain **bold**", TABLE]
+    async with slack_place.asked(tmp_path / "home", ScriptedAgent(*answers)):
+        for number in range(2, 6):
+            await until(lambda: len(slack.sent) == number - 1)  # noqa: B023 - waited for at once
+            if number == 5:
+                slack.fail(
+                    "chat.postMessage", CannedAnswer(status=200, body=b'{"ok": false, "error": "invalid_blocks"}')
+                )
+            slack_place.say("again")
+        await until(lambda: len(slack.sent) == 5)
+    blocks = [[block["text"] for block in sent["blocks"] if block["type"] == "markdown"] for sent in slack.sent]
+    assert blocks == [["中文**粗体**中文"], [r"\*not bold\* &lt;!channel>"], [TABLE], [], []]
+    assert slack.sent[3]["text"] == "plain *bold*"
+    assert "Hull   9:40" in slack.sent[4]["text"]
+
+
+async def test_spoilers_are_hidden_where_the_platform_can(place: Place, tmp_path: Path) -> None:
+    async with place.asked(tmp_path / "home", ScriptedAgent("He is ||the **butler**||.")):
+        await until(place.shown)
+    ((text, _),) = place.shown()
+    hidden = {
+        "telegram": "He is the butler.",
+        "discord": "He is ||the **butler**||.",
+        "slack": "He is ||the *butler*||.",
+    }
+    assert text == hidden[place.platform]
+
+
+@pytest.mark.parametrize("previews", [True, False])
+async def test_previews_of_links_are_shown_as_the_operator_wants(
+    place: Place, request: pytest.FixtureRequest, tmp_path: Path, previews: bool
+) -> None:
+    place.settings["link_previews"] = previews
+    async with place.asked(tmp_path / "home", ScriptedAgent("See https://example.com/a.")):
+        await until(place.shown)
+    if place.platform == "telegram":
+        sent = request.getfixturevalue("server").sent[0]
+        assert bool(sent.get("link_preview_options", {}).get("is_disabled")) is not previews
+    elif place.platform == "discord":
+        assert bool(request.getfixturevalue("discord").sent[0]["flags"] & 4) is not previews
+    else:
+        assert request.getfixturevalue("slack").unfurled == [previews]

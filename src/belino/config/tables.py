@@ -108,6 +108,9 @@ class ChannelAccess:
 
     senders: tuple[str, ...] = setting((), "The senders who may command the agent here, by id; `*` means everybody.")
     mention: bool = setting(True, "Whether the agent answers only when it is addressed.")
+    agent_may: tuple[Literal["react", "edit", "delete"], ...] = setting(
+        ("react", "edit"), "What the agent may do to messages here: `react` to any, `edit` and `delete` its own."
+    )
 
     def __post_init__(self) -> None:
         _check_ids(self.senders, "senders")

@@ -67,6 +67,7 @@ def _parcel(load: _Load, reply: Reply, limits: Limits, position: int, key: str, 
         kind=ParcelKind.FILES if load.files else ParcelKind.TEXT,
         text=load.text.text,
         plain=load.text.plain,
+        rich=load.text.rich,
         markup=limits.markup,
         files=load.files,
         reply_to=reply.reply_to if position == 0 else None,
@@ -129,8 +130,9 @@ def _carries_text(album: Sequence[Decision], limits: Limits) -> bool:
 
 
 def _fits_comment(said: Sequence[Text], limits: Limits) -> bool:
+    """Whether text may be sent with files: it is short enough, and needs no richer format, which files do not have."""
     most = limits.comment_chars
-    return most is None or sum(length(text, limits) for text in said) <= most
+    return most is None or (sum(length(text, limits) for text in said) <= most and not any(text.rich for text in said))
 
 
 def _captions(left: Sequence[tuple[Offer, str]], *, alone: bool) -> str:

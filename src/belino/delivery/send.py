@@ -224,7 +224,7 @@ class Sender:
                 until=until,
                 resend=self._config.uncertain == "resend",
                 clock=self._clock,
-                plainly=lambda: self._note(claimed.parcel, "sent plain", "the platform cannot read its markup"),
+                plainly=lambda: self._note(claimed.parcel, "sent simpler", "the platform cannot read its format"),
             )
         except Exception as error:  # noqa: BLE001 - a broken adapter fails its parcel, not the sender
             if isinstance(error, RateLimited | Undeliverable):

@@ -5,13 +5,14 @@ code fence that is open at a cut is closed there and opened again.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
-from belino.delivery.dialects import render
-from belino.delivery.markup import Style, Styled, parse
+from belino.delivery.dialects import is_exact, render
+from belino.delivery.markup import Style, Styled, guarded, parse, source_blocks, without_mentions
+from belino.delivery.rich_html import rich_html
 from belino.domain.graphemes import cut_before, is_boundary
-from belino.domain.limits import Limits, Markup
+from belino.domain.limits import Limits, Markup, Rich
 
 # A line of three or more backticks or tildes opens a code fence; the same character, as often and alone, closes it.
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
@@ -25,6 +26,9 @@ _BREAKS = (
     (re.compile(r"\s+"), 0.25),
 )
 
+LEAST_RICH_CHARS = 200
+"""A text whose pieces would have to be shorter is not sent in the richer format."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
@@ -33,6 +37,8 @@ class Text:
     text: str
     plain: str = ""
     """The same without markup; empty if it has none."""
+    rich: str = ""
+    """The same in the platform's richer format; empty if `text` shows all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +64,12 @@ def texts(source: str, limits: Limits) -> tuple[Text, ...]:
     if limits.markup is Markup.MARKDOWN:
         return _as_it_is(source, limits)
     styled = _parsed(source, limits)
+    if limits.rich is not None and _needs_rich(source, styled, limits):
+        return _rich_texts(source, limits)
+    return _styled_texts(styled, limits)
+
+
+def _styled_texts(styled: Styled, limits: Limits) -> tuple[Text, ...]:
     found, start = list[Text](), 0
     while start < len(styled.text):
         end = _end(styled, start, limits)
@@ -66,6 +78,34 @@ def texts(source: str, limits: Limits) -> tuple[Text, ...]:
             found.append(_written(piece, limits))
         start = end
     return tuple(found)
+
+
+def _needs_rich(source: str, styled: Styled, limits: Limits) -> bool:
+    """Whether the platform's markup shows less than was meant."""
+    if any(span.style is Style.HEADING for span in styled.spans) or not is_exact(styled, limits.markup):
+        return True
+    return "|" in source and any(block.is_table for block in source_blocks(source))
+
+
+def _rich_texts(source: str, limits: Limits) -> tuple[Text, ...]:
+    """The messages, cut in the Markdown itself, so that each has both formats and fits in both."""
+    room = limits.rich_chars
+    while room > LEAST_RICH_CHARS:
+        parts = [str(part).strip("\r\n") for part in chunk(source, room) if part.body.strip()]
+        pieces = [(part, _parsed(part, limits)) for part in parts]
+        over = max((_over(styled, limits) for _, styled in pieces), default=0.0)
+        if over <= 1:
+            return tuple(_rich_text(part, styled, limits) for part, styled in pieces if styled.text.strip())
+        room = min(room - 1, int(min(room, len(source)) / over))
+    return _styled_texts(_parsed(source, limits), limits)
+
+
+def _rich_text(source: str, styled: Styled, limits: Limits) -> Text:
+    piece = _trimmed(styled, 0, len(styled.text)) or styled
+    if not _needs_rich(source, piece, limits):
+        return _written(piece, limits)
+    rich = rich_html(source) if limits.rich is Rich.HTML else without_mentions(guarded(source))
+    return replace(_written(piece, limits), rich=rich)
 
 
 def caption(source: str, limits: Limits) -> Text | None:
@@ -120,14 +160,8 @@ def _over(piece: Styled, limits: Limits) -> float:
     counted = render(piece, limits.markup if limits.counts_markup else Markup.PLAIN)
     return max(
         limits.unit.length(counted) / limits.text_chars,
-        _styled(piece) / (limits.styles or inf),
+        len(piece.spans) / (limits.styles or inf),
     )
-
-
-def _styled(piece: Styled) -> int:
-    """How many styles begin before the last link ends: losing styles beyond the limit matters only for links."""
-    end = max((span.end for span in piece.spans if span.style is Style.LINK), default=0)
-    return sum(span.start < end for span in piece.spans)
 
 
 def _trimmed(styled: Styled, start: int, end: int) -> Styled | None:

@@ -31,6 +31,15 @@ class Markup(StrEnum):
     """Markdown as chats parse it: three levels of headings, no tables, no pictures."""
 
 
+class Rich(StrEnum):
+    """A richer format of text, beside a platform's markup."""
+
+    MARKDOWN = "markdown"
+    """The agent's own, which the platform lays out."""
+    HTML = "html"
+    """Tags for headings, lists and tables too."""
+
+
 class Once(StrEnum):
     """How a parcel that is sent twice is kept from being shown twice."""
 
@@ -106,10 +115,13 @@ class Limits:
     """What `text_chars` and `caption_chars` count."""
     caption_chars: int = 0
     markup: Markup = Markup.PLAIN
+    rich: Rich | None = None
+    """A richer format, tried first for text that `markup` cannot show as it is meant."""
+    rich_chars: int = 0
     counts_markup: bool = True
     """Whether markup counts toward the length; if not, only the visible text does."""
     styles: int | None = None
-    """How many styles the platform parses in a message: the URL of a link beyond them would be lost."""
+    """How many styles the platform parses in a message: those beyond them would be lost."""
     files: Mapping[SendAs, FileLimit] = field(default_factory=dict)
     """Missing forms cannot be sent."""
     album_items: int = 1

@@ -89,6 +89,7 @@ class FileFacts(TypedDict, total=False):
     width: int | None
     height: int | None
     caption: str | None
+    file_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -154,9 +154,13 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Final:
-    """The whole answer; the last part of every turn."""
+    """The whole answer; the last part of every turn. An empty one is a failure, unless it is silent."""
 
-    text: str
+    text: str = ""
+    silent: bool = False
+    """Nothing is sent; the text is the reason."""
+    why: str = ""
+    """Why the text is empty or incomplete, if it is, for `explain`."""
 
 
 ReplyPart = TextDelta | ToolNote | Accepted | Compacted | Usage | Refused | Final

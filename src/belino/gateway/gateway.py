@@ -416,7 +416,11 @@ class Gateway(AccountOperations, MediaViews):
             replies=self._replies,
             environment=Environment(config=self.config, home=self.home, clock=self.clock, insist=self._insist),
             observers=TurnObservers(
-                events=self.notices, counters=self.counters, recorder=self.recorder, replied=self._sender.wake
+                events=self.notices,
+                counters=self.counters,
+                recorder=self.recorder,
+                owners=self.owners,
+                replied=self._sender.wake,
             ),
         )
 

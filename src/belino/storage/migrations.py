@@ -438,6 +438,21 @@ ALTER TABLE turns ADD COLUMN unfinished INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE turns ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;
 """
 
+# A parcel's text in the platform's richer format, which is tried first.
+M037_PARCEL_RICH_TEXT = """
+ALTER TABLE parcels ADD COLUMN rich TEXT NOT NULL DEFAULT '';
+"""
+
+# The bytes of files that an account has fetched, by the platform's id of the file; deleted with the bytes.
+M038_FILE_IDS = """
+ALTER TABLE refs ADD COLUMN file_id TEXT;
+CREATE TABLE file_ids (
+    platform TEXT NOT NULL, account TEXT NOT NULL, file_id TEXT NOT NULL, sha256 TEXT NOT NULL,
+    PRIMARY KEY (platform, account, file_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX file_ids_of_blob ON file_ids (sha256);
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -475,4 +490,6 @@ STEPS = (
     M034_GROUPS_AND_NOTICES,
     M035_CHAT_SETTINGS,
     M036_JOINED_MESSAGES,
+    M037_PARCEL_RICH_TEXT,
+    M038_FILE_IDS,
 )

@@ -36,9 +36,9 @@ COMMANDED = -1
 """The turn of parcels that answer a command: messages of the conversation that no agent is told about."""
 CARRIED_AT_MOST = 2_000
 _INSERT = """
-INSERT INTO parcels (key, channel, conversation, turn, kind, text, markup, plain, files, reply_to, edits, trace, state,
-    attempts, reason, created, changed, ready)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', 0, '', ?, ?, ?) ON CONFLICT (key) DO NOTHING
+INSERT INTO parcels (key, channel, conversation, turn, kind, text, markup, plain, rich, files, reply_to, edits, trace,
+    state, attempts, reason, created, changed, ready)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', 0, '', ?, ?, ?) ON CONFLICT (key) DO NOTHING
 """
 OVERTAKEN = "the answer itself was sent in its place"
 
@@ -59,6 +59,7 @@ def insert_parcels(tx: Tx, turn: TableRow | None, parcels: Sequence[Parcel], now
                 parcel.text,
                 parcel.markup,
                 parcel.plain,
+                parcel.rich,
                 orjson.dumps(files) if files else None,
                 parcel.reply_to,
                 parcel.edits,
@@ -246,6 +247,7 @@ def parcel_of(row: TableRow, open_file: OpenFile) -> Parcel:
         text=row["text"],
         markup=Markup(row["markup"]),
         plain=row["plain"],
+        rich=row["rich"],
         files=tuple(_file(file, open_file) for file in orjson.loads(row["files"] or b"[]")),
         reply_to=row["reply_to"],
         edits=row["edits"],

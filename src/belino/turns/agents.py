@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from belino import registry
-from belino.config import AgentConfig
+from belino.config import AgentConfig, ChannelAccess, Config
 from belino.domain.errors import BelinoError
 from belino.domain.message import Author, ConversationKey
 from belino.domain.ports import Agent, Checks, ChoosesModels, Closes
@@ -163,3 +163,12 @@ def agent_at(config: AgentConfig, conversation: ConversationKey) -> AgentConfig:
     parts = str(conversation).split(":")
     around = (":".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next((config.places[place] for place in around if place in config.places), config)
+
+
+def agent_may(config: Config, conversation: ConversationKey) -> frozenset[str]:
+    """What the agent may do to messages in a channel: react, edit, delete."""
+    for adapter in config.adapters:
+        if (adapter.platform, adapter.account) == (conversation.platform, conversation.account):
+            rules = adapter.access.channels.get(conversation.channel, ChannelAccess())
+            return frozenset(rules.agent_may)
+    return frozenset()

@@ -130,6 +130,7 @@ class Config:
     socket_url: str | None = field(
         default=None, metadata={"says": "The URL of the sockets of a server of your own, if it differs."}
     )
+    link_previews: bool = field(default=False, metadata={"says": "Whether Slack shows previews of links in answers."})
     drafts: DraftsShown = field(
         default="direct",
         metadata={
@@ -220,7 +221,10 @@ class Adapter:
     async def send(self, parcel: Parcel) -> Receipt:
         """Send one message, one upload of files, or an edit."""
         self._status.over(parcel.conversation)
-        return await self._limits.call(f"{POST} {parcel.conversation.channel}", lambda: send(self._client, parcel))
+        return await self._limits.call(f"{POST} {parcel.conversation.channel}", lambda: self._send(parcel))
+
+    async def _send(self, parcel: Parcel) -> Receipt:
+        return await send(self._client, parcel, previews=self._config.link_previews)
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a message."""

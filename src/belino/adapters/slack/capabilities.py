@@ -1,6 +1,6 @@
 """Capabilities of an app: its manifest of scopes and events, Slack's documented limits, and what works."""
 
-from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, SendAs
+from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, Rich, SendAs
 
 SCOPES = (
     "app_mentions:read",
@@ -44,6 +44,8 @@ LIMITS = Limits(
     split_chars=4_000,
     caption_chars=3_000,
     markup=Markup.MRKDWN,
+    rich=Rich.MARKDOWN,
+    rich_chars=12_000,
     once=Once.READ_BACK,
     files={
         SendAs.PHOTO: FileLimit(

@@ -67,6 +67,8 @@ _NOTHING_TO_EDIT = (
 )
 # Invalid tags, and those that Telegram finds too many, too long or misplaced.
 _BAD_MARKUP = ("can't parse entities", "entities_", "entity_")
+# Of rich messages, as seen by others: RICH_MESSAGE_EMAIL_INVALID, RICH_VALIDATE_CTOR_NOT_ALLOWED.
+_NO_RICH = ("rich", "can't parse", "is too long", "is empty")
 # Telegram promises to send without the reply, but not across topics and chats.
 _NO_QUESTION = (
     "message to be replied not found",
@@ -276,6 +278,10 @@ class NotFound(Unauthorized):
     """Telegram does not know the token; a minimal server answers the same for a method it lacks."""
 
 
+class RichUnknown(MarkupRefused):
+    """The server is older than rich messages."""
+
+
 class OutOfOrder(AdapterError):
     """Telegram, or a proxy in front of it, fails."""
 
@@ -325,6 +331,10 @@ def has_nothing_to_edit(error: TelegramRefused) -> bool:
 
 def refusal(error: TelegramRefused, parcel: Parcel) -> AdapterError:
     """A refused call as a domain error."""
+    if parcel.rich and _says(error, UNKNOWN_METHOD):
+        return RichUnknown("this Bot API server has no rich messages")
+    if parcel.rich and _says(error, *_NO_RICH):
+        return MarkupRefused("Telegram cannot read the rich message")
     if parcel.markup is Markup.HTML and _says(error, *_BAD_MARKUP):
         return MarkupRefused("Telegram cannot read the markup")
     if len(parcel.files) > 1 and _says(error, "too many requests"):

@@ -66,13 +66,14 @@ class _Call:
     files: Mapping[str, OutgoingFile] = field(default_factory=dict)
 
 
-async def send(client: TelegramClient, parcel: Parcel) -> Receipt:
+async def send(client: TelegramClient, parcel: Parcel, *, previews: bool = True) -> Receipt:
     """Send one message, album or edit. A group that became a supergroup is followed to its new id."""
     if parcel.kind is ParcelKind.EDIT:
-        return await edit(client, parcel.edits or "", parcel)
+        return await edit(client, parcel.edits or "", parcel, previews=previews)
     moved: int | None = None
     for _ in range(CALLS_AT_MOST):
-        call = call_of(parcel) if moved is None else _to(call_of(parcel), moved)
+        call = call_of(parcel, previews=previews)
+        call = call if moved is None else _to(call, moved)
         try:
             return _moved(await _made(client, call, parcel), moved)
         except TelegramRefused as error:
@@ -87,16 +88,18 @@ async def send(client: TelegramClient, parcel: Parcel) -> Receipt:
     raise Undeliverable("Telegram refused it in every form")
 
 
-async def edit(client: TelegramClient, message_id: str, parcel: Parcel) -> Receipt:
+async def edit(client: TelegramClient, message_id: str, parcel: Parcel, *, previews: bool = True) -> Receipt:
     """Edit a message's text."""
     number, _, moved = message_id.partition("@")
     fields = {name: value for name, value in where_of(parcel.conversation).items() if name in _EDITED_BY}
-    fields |= {"message_id": _number(number), **_text(parcel)}
+    fields |= {"message_id": _number(number), **_text(parcel, previews=previews)}
     if moved:
         fields["chat_id"] = _number(moved)
     try:
         message = as_table(await client.call("editMessageText", fields))
     except (NoSuchPage, NotFound) as error:  # the token is valid: it sent the message
+        if parcel.rich:
+            raise
         raise NothingToEdit("this server changes no messages") from error
     except TelegramRefused as error:
         if is_unchanged(error):
@@ -149,12 +152,13 @@ async def show_action(client: TelegramClient, conversation: ConversationKey, act
     await client.call("sendChatAction", fields | {"action": action})
 
 
-def call_of(parcel: Parcel) -> _Call:
+def call_of(parcel: Parcel, *, previews: bool = True) -> _Call:
     """The call that sends a parcel."""
     where = {**where_of(parcel.conversation), **_reply(parcel)}
     if parcel.files:
         return files_call(where, parcel.files, parcel.markup)
-    return _Call(method="sendMessage", fields={**where, **_text(parcel)})
+    method = "sendRichMessage" if parcel.rich else "sendMessage"
+    return _Call(method=method, fields={**where, **_text(parcel, previews=previews)})
 
 
 def where_of(conversation: ConversationKey) -> dict[str, object]:
@@ -261,8 +265,15 @@ def _moved(receipt: Receipt, chat_id: int | None) -> Receipt:
     return replace(receipt, message_id=f"{receipt.message_id}@{chat_id}", also=also)
 
 
-def _text(parcel: Parcel) -> Mapping[str, object]:
-    return {"text": parcel.text} | ({"parse_mode": "HTML"} if parcel.markup is Markup.HTML else {})
+def _text(parcel: Parcel, *, previews: bool) -> Mapping[str, object]:
+    if parcel.rich:
+        return {"rich_message": {"html": parcel.rich}}
+    fields: dict[str, object] = {"text": parcel.text}
+    if parcel.markup is Markup.HTML:
+        fields["parse_mode"] = "HTML"
+    if not previews:
+        fields["link_preview_options"] = {"is_disabled": True}
+    return fields
 
 
 def _reply(parcel: Parcel) -> Mapping[str, object]:

@@ -18,6 +18,7 @@ from belino.testing.telegram.request import (
     refuse_photo,
     shown,
 )
+from belino.testing.telegram.rich import rich_message
 from belino.testing.telegram.updates import RESTART, WEBHOOK_SET, GetUpdatesConflict, Webhook
 from belino.testing.telegram.world import TelegramWorld, units
 
@@ -91,6 +92,7 @@ class TelegramCalls:
             "getfile": self._get_file,
             "getchat": self._get_chat,
             "sendmessage": self._sends.message,
+            "sendrichmessage": self._sends.rich,
             "sendchataction": self._send_action,
             "editmessagetext": self._sends.edit,
             "deletemessage": self._delete_message,
@@ -102,7 +104,7 @@ class TelegramCalls:
     async def answer(self, call: TelegramCall) -> Any:
         """The call's result."""
         method = self._methods.get(call.method.lower())
-        if method is None:
+        if method is None or call.method.lower() in self.world.unknown_methods:
             raise TelegramRefusal(404, "Not Found: method not found")
         return await method(call)
 
@@ -258,8 +260,18 @@ class TelegramSends:
         chat = self.chat(call)
         text = _message_text(call)
         where = self._where(call, chat)
+        if (previews := call.value("link_preview_options")) is not None:
+            where = where | {"link_preview_options": previews}
         self._limiter.keep(chat)
         return self._sent(chat, text, where)
+
+    async def rich(self, call: TelegramCall) -> Json:
+        """sendRichMessage."""
+        chat = self.chat(call)
+        message = rich_message(call.value("rich_message"))
+        where = self._where(call, chat)
+        self._limiter.keep(chat)
+        return self._sent(chat, None, where | {"rich_message": message})
 
     async def media(self, call: TelegramCall) -> Json:
         """sendPhoto and similar methods."""
@@ -298,15 +310,24 @@ class TelegramSends:
             raise TelegramRefusal(400, "Bad Request: message to edit not found")
         if message.get("from", {}).get("id") != self._world.bot["id"]:
             raise TelegramRefusal(400, "Bad Request: message can't be edited")
-        if "text" not in message:
+        if "text" not in message and "rich_message" not in message:
             raise TelegramRefusal(400, "Bad Request: there is no text in the message to edit")
-        text = _message_text(call)
-        if text == message["text"]:
+        new = self._new_content(call)
+        if all(message.get(name) == value for name, value in new.items()):
             raise TelegramRefusal(400, UNCHANGED)
         self._limiter.keep(chat)
-        message |= {"text": text, "edit_date": int(self._clock.now().timestamp())}
+        for name in ("text", "rich_message"):
+            message.pop(name, None)
+        text = str(new.get("text") or new["rich_message"]["blocks"][0]["text"])
+        message |= {**new, "edit_date": int(self._clock.now().timestamp())}
         self._world.edited.append((message["message_id"], text))
         return message
+
+    def _new_content(self, call: TelegramCall) -> Json:
+        """The text or rich message of an edit; a server that is older than rich messages ignores them."""
+        if call.fields.get("rich_message") is not None and "sendrichmessage" not in self._world.unknown_methods:
+            return {"rich_message": rich_message(call.value("rich_message"))}
+        return {"text": _message_text(call)}
 
     def _album_item(self, call: TelegramCall, chat: Json, item: Json, number: int) -> Json:
         named = str(item.get("media", ""))
