@@ -50,14 +50,17 @@ class Materials:
         """`renderer` reads documents and stores what it read; without one nothing is stored."""
         self._sandbox = sandbox
         self._scratch = scratch
-        self._makers = make_makers(sandbox, scratch, open_blob, images=images)
+        from belino.media.image.images import Images
+
+        self._images = images or Images(sandbox, scratch, open_blob)
+        self._makers = make_makers(sandbox, scratch, open_blob, images=self._images)
         self.renderer = renderer or Renderer(self._makers)
         self._plain = PlainPictures(sandbox, scratch, open_blob)
         self._remuxer = Remuxer(sandbox, scratch, open_blob)
 
     async def pages(self, blob: Blob) -> int:
         """How many pages a picture has: only a TIFF may have several."""
-        return (await self._makers.images.probe(blob)).pages if blob.mime == TIFF else 1
+        return (await self._images.probe(blob)).pages if blob.mime == TIFF else 1
 
     async def seconds(self, blob: Blob) -> float | None:
         """The length of a sound or video, if it tells one."""
@@ -77,7 +80,7 @@ class Materials:
             async with self._plain.pixels(blob, page=page) as path:
                 yield _pixels(path)
             return
-        fitted = await self._makers.images.fit(blob, max_bytes=max_bytes, max_side=PICTURE_SIDE, page=page)
+        fitted = await self._images.fit(blob, max_bytes=max_bytes, max_side=PICTURE_SIDE, page=page)
         async with self._written(fitted) as material:
             yield material
 
