@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -15,13 +15,14 @@ from belino.config import Config
 from belino.context.history import History
 from belino.context.prompt import system_prompt
 from belino.delivery.send import ParcelNews
-from belino.delivery.typing import keep_showing
+from belino.delivery.typing import Signs
+from belino.domain.commands import ChatCommand, CommandEffect, spoken_command
 from belino.domain.errors import AgentError, MemoryLost, StoreError, place_of, reason_of
 from belino.domain.failpoints import failpoint
 from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia, MediaBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Counters, Stage, Step, TurnState
-from belino.domain.ports import Adapter, Agent, Clock, Drafts, ShowsTyping, accepted_by
+from belino.domain.ports import Adapter, Agent, Clock, Drafts, accepted_by
 from belino.domain.reply import Parcel
 from belino.domain.stored import ClaimedTurn, RefRecord, Session, TurnEnd
 from belino.domain.turn import (
@@ -49,7 +50,7 @@ from belino.turns.drafts import Draft, DraftWriter, TurnEvents
 from belino.turns.prompt import PromptBuilder, Withdrawn
 from belino.turns.reading import ADDRESSED, NOT_ADDRESSED, TurnReader, TurnReadings, is_unheard, names
 from belino.turns.reply import Replies
-from belino.turns.state import RecordingFetcher, TurnProgress, repaired
+from belino.turns.state import Length, RecordingFetcher, TurnProgress, repaired
 
 if TYPE_CHECKING:
     from belino.understanding.read import Understanding
@@ -89,6 +90,9 @@ class TurnObservers:
     recorder: RecordsTurns
     replied: Callable[[ConversationKey], None]
     """Called when parcels of a conversation are in the outbox."""
+    signs: Signs
+    commanded: Callable[[ChatCommand, ClaimedTurn, str], Awaitable[CommandEffect]]
+    """Says what the spoken command of a turn changes, and its answer; with the id of its message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +146,8 @@ class TurnRunner:
         self._counters = observers.counters
         self._recorder = observers.recorder
         self._replied = observers.replied
+        self._signs = observers.signs
+        self._commanded = observers.commanded
         self._key = environment.home.key_file.read_bytes()
         self._underway: dict[int, asyncio.Event] = {}
         """By turn, what is set when it ends."""
@@ -166,10 +172,13 @@ class TurnRunner:
         """Run one turn to its end, with the agents of now. If cancelled, requeue the turn unchanged."""
         ended = self._underway[claimed.id] = asyncio.Event()
         self._begun.add(claimed.conversation)
+        self._signs.begin(claimed.conversation, claimed.messages)
+        state = TurnState.WAITING
         try:
             async with self._agents.turn():
-                await self._run(claimed)
+                state = await self._run(claimed)
         finally:
+            self._signs.end(claimed.conversation, claimed.messages[-1].id, state)
             self._begun.discard(claimed.conversation)
             self._aborted.discard(claimed.conversation)
             del self._underway[claimed.id]
@@ -186,13 +195,13 @@ class TurnRunner:
         self._reader.seconds = config.tools.media.turn_seconds
         self._reader.attaches = attaches(config)
 
-    async def _run(self, claimed: ClaimedTurn) -> None:
+    async def _run(self, claimed: ClaimedTurn) -> TurnState:
         log.info("turn %d in %s begins (trace %s)", claimed.id, claimed.conversation, claimed.trace)
         failpoint("turn.begin")
         if is_unheard(claimed):
             heard = await self._hear(claimed)
             if heard is None:
-                return
+                return TurnState.ABORTED
             claimed = heard
         self._events.turn(claimed.conversation, claimed.id, TurnState.RUNNING)
         for message in claimed.messages:
@@ -200,7 +209,7 @@ class TurnRunner:
         try:
             drafting = await self._begin_draft(claimed)
             async with asyncio.TaskGroup() as group:
-                signs = [group.create_task(self._keep_typing(claimed.conversation))]
+                signs = [group.create_task(self._show_sign(claimed))]
                 if drafting is not None:
                     signs.append(group.create_task(drafting.show()))
                 with on_behalf(claimed.conversation):
@@ -223,6 +232,7 @@ class TurnRunner:
         self._counters.turns[end.state] += 1
         log.info("turn %d in %s is %s (trace %s)", claimed.id, claimed.conversation, end.state, claimed.trace)
         await self._tell_end(claimed, end)
+        return end.state
 
     async def _finish(self, claimed: ClaimedTurn, end: TurnEnd) -> TurnEnd:
         """Commit the end; an end that the store can never accept must not block the conversation forever."""
@@ -266,6 +276,8 @@ class TurnRunner:
         scope = None
         try:
             read = await self._read(claimed, progress)
+            if command := _spoken_command(claimed, read):
+                return await self._carry_out(claimed, progress, command)
             async with deadline(self._clock, allowed.turn_seconds) as scope:
                 self._running[claimed.conversation] = scope
                 if claimed.conversation in self._aborted:
@@ -294,6 +306,13 @@ class TurnRunner:
         parcels = await self._replies.parcels(claimed, text, progress.offers, progress.note)
         reason = "" if parcels else "the agent had nothing to say"
         return await progress.end(TurnState.ANSWERED, reason, parcels)
+
+    async def _carry_out(self, claimed: ClaimedTurn, progress: TurnProgress, command: ChatCommand) -> TurnEnd:
+        """End the turn of a spoken command with what belino answers."""
+        message = claimed.messages[-1]
+        effect = await self._commanded(command, claimed, message.id)
+        await self._store.carry_out(claimed.conversation, message.seq, effect, turn=claimed.id)
+        return TurnEnd(state=TurnState.ANSWERED, reason=effect.reason, parcels=effect.answer)
 
     def _begin_progress(self, claimed: ClaimedTurn, session: Session) -> TurnProgress:
         return TurnProgress(
@@ -545,10 +564,9 @@ class TurnRunner:
         except StoreError:
             self._events.lost()
 
-    async def _keep_typing(self, conversation: ConversationKey) -> None:
-        adapter = self._adapters.get((conversation.platform, conversation.account))
-        if isinstance(adapter, ShowsTyping):
-            await keep_showing(lambda: adapter.show_typing(conversation, self._doing.get(conversation)), self._clock)
+    async def _show_sign(self, claimed: ClaimedTurn) -> None:
+        where = claimed.conversation
+        await self._signs.show(where, claimed.messages[-1].id, lambda: self._doing.get(where))
 
 
 def attaches(config: Config) -> bool:
@@ -556,22 +574,10 @@ def attaches(config: Config) -> bool:
     return config.context.attach_media in ("message", "thread")
 
 
-class Length:
-    """The length of an answer, streamed and complete; over the limit, the turn ends."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._written = 0
-
-    def add(self, part: ReplyPart) -> None:
-        """Count a part; AgentError if the answer is too long."""
-        if isinstance(part, TextDelta):
-            self._written += len(part.text)
-        if self._written > self._limit or (isinstance(part, Final) and len(part.text) > self._limit):
-            raise AgentError(
-                f"the agent's answer is over {self._limit} characters; ask for less, or for a file, "
-                "or raise sessions.max_reply_chars"
-            )
+def _spoken_command(claimed: ClaimedTurn, read: TurnReadings) -> ChatCommand | None:
+    """The command that a voice message without words consists of."""
+    said = any(message.text.strip() for message in claimed.messages)
+    return None if said or not read.transcript else spoken_command(read.transcript)
 
 
 def _accepted(agent: Agent, *, in_prompt: bool) -> AcceptedMedia:

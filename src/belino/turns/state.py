@@ -5,13 +5,13 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 
 from belino.context.manifest import in_context
-from belino.domain.errors import StoreError
+from belino.domain.errors import AgentError, StoreError
 from belino.domain.media import Blob, MediaBlock
 from belino.domain.outcome import Counters, MediaOutcome, Stage, Step, TurnState
 from belino.domain.ports import Clock
 from belino.domain.reply import Offer, Parcel
 from belino.domain.stored import ClaimedTurn, ManifestEntry, ReadPosition, RefRecord, Session, TurnEnd
-from belino.domain.turn import Compacted, Refused, Usage
+from belino.domain.turn import Compacted, Final, Refused, ReplyPart, TextDelta, Usage
 from belino.media.fetch import Fetcher, Progress
 from belino.storage.store import Store
 
@@ -249,3 +249,21 @@ class RecordingFetcher(Fetcher):
 
     async def sweep(self) -> int:
         return await self._shared.sweep()
+
+
+class Length:
+    """The length of an answer, streamed and complete; over the limit, the turn ends."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._written = 0
+
+    def add(self, part: ReplyPart) -> None:
+        """Count a part; AgentError if the answer is too long."""
+        if isinstance(part, TextDelta):
+            self._written += len(part.text)
+        if self._written > self._limit or (isinstance(part, Final) and len(part.text) > self._limit):
+            raise AgentError(
+                f"the agent's answer is over {self._limit} characters; ask for less, or for a file, "
+                "or raise sessions.max_reply_chars"
+            )
