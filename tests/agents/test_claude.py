@@ -155,6 +155,17 @@ async def test_a_conversation_goes_on_with_another_model(tmp_path: Path) -> None
     assert images(server.asked[-1].body) == [shown] * 3
 
 
+async def test_people_may_choose_another_model_for_a_conversation(tmp_path: Path) -> None:
+    memory = Memory()
+    async with MessagesServer() as server, settled(tmp_path, server, model="sonnet") as room:
+        here = room(memory=memory)
+        await here.say("first")
+        here.model = "claude-sonnet-4-5"
+        await here.say("second")
+    models = [asked.body["model"] for asked in server.asked]
+    assert models[-1] == "claude-sonnet-4-5" != models[0]
+
+
 async def test_a_session_that_lives_on_is_not_started_again(tmp_path: Path) -> None:
     async with MessagesServer() as server, settled(tmp_path, server) as room:
         here = room()

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 from pydantic_ai.messages import ToolCallPart
@@ -78,6 +79,23 @@ async def test_words_come_as_they_are_written_and_the_whole_last(wire: Wire, ser
     asked = json.dumps(server.asked[0].body)
     assert SYSTEM in asked
     assert asked.index(SYSTEM) < asked.index("Be brief.")
+
+
+async def test_people_may_choose_another_model_of_the_same_provider(wire: Wire, server: ModelServer) -> None:
+    server.script = [ModelAnswer(text="one"), ModelAnswer(text="two")]
+    memory, provider = Memory(), wire.model.partition(":")[0]
+    async with wire.agent(server) as agent:
+        assert agent.why_not(wire.model) == ""
+        assert "provider" in agent.why_not("unknown")
+        other = "groq:some-model" if provider != "groq" else "openai:gpt-5"
+        assert "key is for" in agent.why_not(other)
+        await played(agent, turn("hi", memory=memory))
+        parts = await played(agent, replace(turn("again", memory=memory, number=2), model=f"{wire.model}-other"))
+        remembered, most = await agent.measure(memory.held)
+    assert any(isinstance(part, Usage) for part in parts)
+    asked = f"{server.asked[1].path} {json.dumps(server.asked[1].body)}"
+    assert f"{wire.model.partition(':')[2]}-other" in asked
+    assert 0 < remembered < most
 
 
 async def test_a_tool_is_told_about_called_and_its_answer_given_back(wire: Wire, server: ModelServer) -> None:

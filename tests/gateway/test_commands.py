@@ -45,7 +45,7 @@ async def test_a_stored_command_explains_itself_and_its_answer_is_a_message(hous
         told = await explain(gateway.store, question.trace)
     assert (question.outcome, question.reason) == (MessageOutcome.COMMAND, "the command /help")
     assert answer.author.is_agent
-    assert answer.reply_to == question.id
+    assert answer.trace == question.trace
     assert [parcel.state for parcel in told.parcels] == [ParcelState.SENT]
 
 

@@ -461,7 +461,7 @@ class ChoosesModels(Protocol):
 class MeasuresMemory(Protocol):
     """Knows how much of a conversation is in its memory."""
 
-    def measure(self, memory: bytes | None) -> tuple[int, int]:
+    async def measure(self, memory: bytes | None) -> tuple[int, int]:
         """The tokens in what it saved, and how many there may be."""
         ...
 

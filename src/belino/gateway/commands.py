@@ -9,7 +9,7 @@ from belino.delivery.plan import plan
 from belino.domain.commands import COMMANDS, ChatCommand, CommandEffect, command_in
 from belino.domain.graphemes import cut
 from belino.domain.limits import Limits
-from belino.domain.message import Arrival, ConversationKey, Message
+from belino.domain.message import Arrival, ChatType, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome, Stage, Standing, Step
 from belino.domain.ports import Adapter, ChoosesModels, HasOwnName, MeasuresMemory, Taken
 from belino.domain.reply import Parcel, Reply
@@ -88,7 +88,9 @@ class Commands:
             if message.invoked:
                 await self._refuse(message)
             return judged
-        effect = await self.effect(command, message.conversation, message.id, reply_to=message.id)
+        follows = message.chat_type is ChatType.DIRECT and not message.invoked  # an answer that follows needs no quote
+        reply_to = None if follows else message.id
+        effect = await self.effect(command, message.conversation, message.id, reply_to=reply_to)
         verdict: Verdict = replace(judged.verdict, answer=False)
         return replace(judged, verdict=verdict, command=effect, ready=None, joining=None)
 
@@ -142,7 +144,7 @@ class Commands:
         own = agent.model if isinstance(agent, ChoosesModels) else facts.model
         chosen = await self.chosen_model(where)
         tokens = (
-            "{:,} of {:,}".format(*agent.measure(held.memory))
+            "{:,} of {:,}".format(*await agent.measure(held.memory))
             if isinstance(agent, MeasuresMemory)
             else f"about {facts.input_tokens:,}; the agent does not report its limit"
         )

@@ -26,13 +26,14 @@ from belino.delivery.connections import Account
 from belino.delivery.outgoing_files import Keeper
 from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews, Sender, SenderCallbacks
+from belino.delivery.typing import Signs
 from belino.domain import tokens
 from belino.domain.audit import Audit
 from belino.domain.errors import Busy, MediaError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey
-from belino.domain.outcome import CacheSize, Counters, Finding, TurnState
+from belino.domain.outcome import CacheSize, Counters, Finding, MessageOutcome, TurnState
 from belino.domain.ports import Adapter, Agent, Clock, Taken
 from belino.domain.stored import ClaimedParcel, ParcelRecord, StoredMessage, Tidied
 from belino.domain.turn import Toolbox
@@ -209,6 +210,7 @@ class Gateway(AccountOperations, MediaViews):
             others.append(group.create_task(index_ahead(self.store, self.clock)))
             others.append(group.create_task(try_all_decoders(self.clock)))
             others.append(group.create_task(self._backups.run()))
+            others.append(group.create_task(self._signs.run()))
             self._readers.start(group)
             await self._stopping.wait()
             failpoint("stop.begin")
@@ -344,6 +346,7 @@ class Gateway(AccountOperations, MediaViews):
             self.store, self._fetcher, self._replies, config=self.config, home=self.home, clock=self.clock
         )
         self._backups = Backups(self.config.backup, self.home, self.clock)
+        self._signs = Signs(self.adapters, self.config.delivery.sign, self.clock)
         self._turns = self._make_turns()
         self._sessions = Sessions(
             self.store,
@@ -365,10 +368,20 @@ class Gateway(AccountOperations, MediaViews):
         callbacks = CommandCallbacks(
             abort=self._turns.abort,
             put=self._sender.wake,
-            changed=self.notices.message,
+            changed=self._stopped,
             speaks=lambda: None if self.speaker is None else self.speaker.config.auto,
         )
         return Commands(self.store, self.agents, self.adapters, callbacks)
+
+    def _arrived(self, arrival: Arrival, taken: Taken) -> None:
+        self.recorder.arrived(arrival, taken)
+        if taken.outcome is MessageOutcome.WAITING:
+            self._signs.waits(arrival.conversation, arrival.id)
+
+    def _stopped(self, message: StoredMessage) -> None:
+        """Publish a message that no turn answers any more."""
+        self._signs.forget(message.conversation, message.id)
+        self.notices.message(message)
 
     def _make_intake(self) -> Intake:
         return Intake(
@@ -380,7 +393,7 @@ class Gateway(AccountOperations, MediaViews):
             notices=self.notices,
             counters=self.counters,
             callbacks=IntakeCallbacks(
-                arrived=self.recorder.arrived,
+                arrived=self._arrived,
                 deleted=self._upkeep.deletion,
                 pairing_offered=self._sender.wake,
                 heard=self._health.heard,
@@ -421,6 +434,10 @@ class Gateway(AccountOperations, MediaViews):
                 recorder=self.recorder,
                 owners=self.owners,
                 replied=self._sender.wake,
+                signs=self._signs,
+                commanded=lambda command, turn, message_id: self._commands.effect(
+                    command, turn.conversation, message_id, reply_to=turn.reply_to
+                ),
             ),
         )
 

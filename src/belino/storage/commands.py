@@ -52,13 +52,16 @@ class CommandVerbs(Verbs):
         now, said = self._now(), sanitized(tuple(parcels))
         await self._database.write(lambda tx: insert_parcels(tx, None, said, now))
 
-    async def carry_out(self, conversation: ConversationKey, message_seq: int, effect: CommandEffect) -> None:
+    async def carry_out(
+        self, conversation: ConversationKey, message_seq: int, effect: CommandEffect, *, turn: int
+    ) -> None:
         """Change what a spoken command orders; its turn brings the answer. Doing it twice changes nothing more."""
         now, said = self._now(), sanitized(effect)
 
         def work(tx: Tx) -> None:
             place = tx.memo(RowIds).conversation(tx, conversation, now)
             _change(tx, place.id, message_seq, said, now)
+            tx.execute("UPDATE turns SET reason = '' WHERE id = ?", (turn,))
 
         await self._database.write(work)
 
@@ -91,9 +94,9 @@ def stop_turns(tx: Tx, conversation: int, now: int) -> None:
 
 
 def began_before(tx: Tx, turn: TableRow) -> bool:
-    """Whether a turn answers a message of an earlier session, which must not change the present one."""
+    """Whether a turn answers a message of an earlier session, or the one that ended it: it must not change this one."""
     row = _row(tx, turn["conversation"])
-    return row is not None and int(row["begun"]) > turn["message"] & SEQ_MASK
+    return row is not None and int(row["begun"]) >= turn["message"] & SEQ_MASK
 
 
 def session_begun(tx: Tx, conversation: int) -> int:

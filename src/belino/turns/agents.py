@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from belino import registry
 from belino.config import AgentConfig, ChannelAccess, Config
 from belino.domain.errors import BelinoError
+from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia
 from belino.domain.message import Author, ConversationKey
-from belino.domain.ports import Agent, Checks, ChoosesModels, Closes
+from belino.domain.ports import Agent, Checks, ChoosesModels, Closes, accepted_by
 
 
 @dataclass(eq=False, slots=True)
@@ -172,3 +173,9 @@ def agent_may(config: Config, conversation: ConversationKey) -> frozenset[str]:
             rules = adapter.access.channels.get(conversation.channel, ChannelAccess())
             return frozenset(rules.agent_may)
     return frozenset()
+
+
+def accepted_in(agent: Agent, *, in_prompt: bool) -> AcceptedMedia:
+    """The blocks that an agent accepts in its prompt, or in the result of a tool."""
+    accepts = accepted_by(agent)
+    return accepts if in_prompt or accepts.in_results else TEXT_AND_PICTURES

@@ -15,6 +15,7 @@ from belino.aio.deadline import deadline, or_abandon
 from belino.context.readings import MediaMarker, MediaText
 from belino.delivery.plan import turn_hash
 from belino.delivery.text import texts
+from belino.domain.commands import ChatCommand, spoken_command
 from belino.domain.errors import StoreError, place_of
 from belino.domain.limits import Limits
 from belino.domain.media import OWN_READER, MediaRef
@@ -291,3 +292,9 @@ def _sounds_like(said: str, wanted: str) -> bool:
     at = next((place for place, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
     rest = short[at + 1 :] if len(short) == len(long) else short[at:]
     return rest == long[at + 1 :]
+
+
+def command_in_speech(claimed: ClaimedTurn, read: TurnReadings) -> ChatCommand | None:
+    """The command that a voice message without words consists of."""
+    said = any(message.text.strip() for message in claimed.messages)
+    return None if said or not read.transcript else spoken_command(read.transcript)

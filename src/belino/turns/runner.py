@@ -2,11 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from belino.aio.deadline import deadline, or_abandon
@@ -15,13 +14,14 @@ from belino.config import Config
 from belino.context.history import History
 from belino.context.prompt import system_prompt
 from belino.delivery.send import ParcelNews
-from belino.delivery.typing import keep_showing
+from belino.delivery.typing import Signs
+from belino.domain.commands import ChatCommand, CommandEffect
 from belino.domain.errors import AgentError, MemoryLost, StoreError, place_of, reason_of
 from belino.domain.failpoints import failpoint
-from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia, MediaBlock
+from belino.domain.media import TEXT_AND_PICTURES, MediaBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Counters, Stage, Step, TurnState
-from belino.domain.ports import Adapter, Agent, Clock, Drafts, ShowsTyping, accepted_by
+from belino.domain.ports import Adapter, Agent, Clock, Drafts, accepted_by
 from belino.domain.reply import Parcel
 from belino.domain.stored import ClaimedTurn, RefRecord, Session, TurnEnd
 from belino.domain.turn import (
@@ -44,12 +44,20 @@ from belino.storage.store import Store
 from belino.tools.acting import Acting
 from belino.tools.tool_context import ToolContext
 from belino.tools.toolbox import make_toolbox
-from belino.turns.agents import Agents, agent_may
-from belino.turns.attach import MediaAttacher
-from belino.turns.drafts import Draft, DraftWriter, TurnEvents
+from belino.turns.agents import Agents, accepted_in, agent_may
+from belino.turns.attach import MediaAttacher, attaches
+from belino.turns.drafts import Draft, DraftWriter, TurnEvents, without_folders
 from belino.turns.failure import Length, TellsOwners, TurnFailure, TurnFailures, empty, failure_of, not_kept
 from belino.turns.prompt import PromptBuilder, Withdrawn
-from belino.turns.reading import ADDRESSED, NOT_ADDRESSED, TurnReader, TurnReadings, is_unheard, names
+from belino.turns.reading import (
+    ADDRESSED,
+    NOT_ADDRESSED,
+    TurnReader,
+    TurnReadings,
+    command_in_speech,
+    is_unheard,
+    names,
+)
 from belino.turns.reply import Replies
 from belino.turns.state import RecordingFetcher, TurnProgress, repaired
 from belino.turns.underway import Underway, WatchedToolbox
@@ -93,6 +101,9 @@ class TurnObservers:
     owners: TellsOwners
     replied: Callable[[ConversationKey], None]
     """Called when parcels of a conversation are in the outbox."""
+    signs: Signs
+    commanded: Callable[[ChatCommand, ClaimedTurn, str], Awaitable[CommandEffect]]
+    """Says what the spoken command of a turn changes, and its answer; with the id of its message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +158,8 @@ class TurnRunner:
         self._recorder = observers.recorder
         self._failures = TurnFailures(observers.owners)
         self._replied = observers.replied
+        self._signs = observers.signs
+        self._commanded = observers.commanded
         self._key = environment.home.key_file.read_bytes()
         self.underway = Underway()
         self._doing: dict[ConversationKey, str] = {}
@@ -159,9 +172,14 @@ class TurnRunner:
 
     async def run(self, claimed: ClaimedTurn) -> None:
         """Run one turn to its end, with the agents of now. If cancelled, requeue the turn unchanged."""
+        self._signs.begin(claimed.conversation, claimed.messages)
+        state = TurnState.WAITING
         with self.underway.turn(claimed):
-            async with self._agents.turn():
-                await self._run(claimed)
+            try:
+                async with self._agents.turn():
+                    state = await self._run(claimed)
+            finally:
+                self._signs.end(claimed.conversation, claimed.messages[-1].id, state)
 
     async def drained(self) -> None:
         """Wait until the turns that run now have ended."""
@@ -173,13 +191,13 @@ class TurnRunner:
         self._reader.seconds = config.tools.media.turn_seconds
         self._reader.attaches = attaches(config)
 
-    async def _run(self, claimed: ClaimedTurn) -> None:
+    async def _run(self, claimed: ClaimedTurn) -> TurnState:
         log.info("turn %d in %s begins (trace %s)", claimed.id, claimed.conversation, claimed.trace)
         failpoint("turn.begin")
         if is_unheard(claimed):
             heard = await self._hear(claimed)
             if heard is None:
-                return
+                return TurnState.ABORTED
             claimed = heard
         self._events.turn(claimed.conversation, claimed.id, TurnState.RUNNING)
         for message in claimed.messages:
@@ -187,7 +205,7 @@ class TurnRunner:
         try:
             drafting = await self._begin_draft(claimed)
             async with asyncio.TaskGroup() as group:
-                signs = [group.create_task(self._keep_typing(claimed.conversation))]
+                signs = [group.create_task(self._show_sign(claimed))]
                 if drafting is not None:
                     signs.append(group.create_task(drafting.show()))
                 with on_behalf(claimed.conversation):
@@ -206,13 +224,14 @@ class TurnRunner:
             self._drafts.pop(claimed.conversation, None)
         if answered is None or end is None:
             log.info("turn %d in %s starts again, with what came since", claimed.id, claimed.conversation)
-            return
+            return TurnState.WAITING
         self._recorder.ended(claimed, answered)
         if end.parcels:
             self._replied(claimed.conversation)
         self._counters.turns[end.state] += 1
         log.info("turn %d in %s is %s (trace %s)", claimed.id, claimed.conversation, end.state, claimed.trace)
         await self._tell_end(claimed, end)
+        return end.state
 
     async def _finish(self, claimed: ClaimedTurn, end: TurnEnd) -> TurnEnd | None:
         """Commit the end; an end that the store can never accept must not block the conversation forever.
@@ -260,6 +279,8 @@ class TurnRunner:
         scope = None
         try:
             read = await self._read(claimed, progress)
+            if command := command_in_speech(claimed, read):
+                return await self._carry_out(claimed, progress, command)
             async with deadline(self._clock, allowed.turn_seconds) as scope:
                 self.underway.begins(claimed, scope)
                 heard = self._heard(claimed, progress, session, read)
@@ -294,6 +315,13 @@ class TurnRunner:
             return await self._failed(claimed, progress, empty(final.why))
         await self._failures.ended(self._agents.author(claimed.conversation).name)
         return await progress.end(TurnState.ANSWERED, repaired(final.why), parcels)
+
+    async def _carry_out(self, claimed: ClaimedTurn, progress: TurnProgress, command: ChatCommand) -> TurnEnd:
+        """End the turn of a spoken command with what belino answers."""
+        message = claimed.messages[-1]
+        effect = await self._commanded(command, claimed, message.id)
+        await self._store.carry_out(claimed.conversation, message.seq, effect, turn=claimed.id)
+        return TurnEnd(state=TurnState.ANSWERED, reason=effect.reason, parcels=effect.answer)
 
     def _begin_progress(self, claimed: ClaimedTurn, session: Session) -> TurnProgress:
         return TurnProgress(
@@ -487,7 +515,7 @@ class TurnRunner:
             understanding=self._understanding(),
             fence=fence or self._prompt_builder(conversation).fence_outside(conversation),
             sees_images=agent.sees_images,
-            accepts=_accepted(agent, in_prompt=shown is not None) if progress else TEXT_AND_PICTURES,
+            accepts=accepted_in(agent, in_prompt=shown is not None) if progress else TEXT_AND_PICTURES,
             image_block_bytes=self._config.media.image_block_bytes,
             image_block_side=self._config.media.image_block_side,
             manifest=progress.context if progress else (),
@@ -529,7 +557,7 @@ class TurnRunner:
             adapter.limits,
             self._store,
             pause=pause,
-            clean=partial(_without_folders, self._home.folder(where)),
+            clean=partial(without_folders, self._home.folder(where)),
             clock=self._clock,
             put=lambda: self._replied(where),
         )
@@ -567,25 +595,6 @@ class TurnRunner:
         except StoreError:
             self._events.lost()
 
-    async def _keep_typing(self, conversation: ConversationKey) -> None:
-        adapter = self._adapters.get((conversation.platform, conversation.account))
-        if isinstance(adapter, ShowsTyping):
-            await keep_showing(lambda: adapter.show_typing(conversation, self._doing.get(conversation)), self._clock)
-
-
-def attaches(config: Config) -> bool:
-    """Whether media of the message is attached as far as the agent takes it."""
-    return config.context.attach_media in ("message", "thread")
-
-
-def _accepted(agent: Agent, *, in_prompt: bool) -> AcceptedMedia:
-    """The blocks that an agent accepts in its prompt, or in the result of a tool."""
-    accepts = accepted_by(agent)
-    return accepts if in_prompt or accepts.in_results else TEXT_AND_PICTURES
-
-
-def _without_folders(folder: Path, text: str) -> str:
-    """The text with file names instead of local paths, like the finished answer."""
-    for place in ("outgoing/pending/", "outgoing/", "incoming/"):
-        text = text.replace(f"{folder}/{place}", "")
-    return text
+    async def _show_sign(self, claimed: ClaimedTurn) -> None:
+        where = claimed.conversation
+        await self._signs.show(where, claimed.messages[-1].id, lambda: self._doing.get(where))

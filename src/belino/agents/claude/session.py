@@ -60,6 +60,7 @@ class CliSession:
         self.system = turn.system
         self.specs = turn.toolbox.specs
         self._config = config
+        self._chosen = turn.model
         self._folder = turn.folder
         self._own = own_folder(turn.folder)
         self._toolbox: Toolbox | None = None
@@ -76,8 +77,9 @@ class CliSession:
 
     def fits(self, turn: Turn, mark: Mark | None) -> bool:
         """Whether this session can continue with this turn."""
-        known = (self.mark, self.system, self.specs)
-        return self.pid is not None and mark is not None and known == (mark, turn.system, turn.toolbox.specs)
+        known = (self.mark, self.system, self.specs, self._chosen)
+        wanted = (mark, turn.system, turn.toolbox.specs, turn.model)
+        return self.pid is not None and mark is not None and known == wanted
 
     async def open(self) -> None:
         """Start the CLI. SessionLost if it no longer knows the conversation."""
