@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from belino.domain.commands import parse_command
-from belino.domain.joining import SOON, Joining, JoinReason
+from belino.domain.joining import JOINED_AT_MOST, JOINED_CHARS, SOON, Joining, JoinReason
 from belino.domain.message import Message
 from belino.domain.outcome import Standing, TurnState
 from belino.domain.stored import Verdict
@@ -119,7 +119,9 @@ def _is_fresh(turn: TableRow, joining: Joining) -> bool:
 
 
 def _is_closed(tx: Tx, said: list[TableRow], message: Message) -> bool:
-    """Whether nothing joins these any more: one was edited, is a command or still to be heard, or one came since."""
+    """Whether nothing joins these: they are many, one was edited, is a command or is to be heard, or one came since."""
+    if len(said) >= JOINED_AT_MOST or sum(len(one["text"]) for one in said) > JOINED_CHARS:
+        return True
     if any(one["edited"] is not None or parse_command(one["text"]) is not None for one in said):
         return True
     if said[0]["standing"] != Standing.MAY_COMMAND:
