@@ -61,9 +61,9 @@ ONLY_IN = {
     "safetensors": {"storage/static_vectors.py"},
 }
 MOST_MODULES = {
-    "agents": 14, "aio": 6, "bench": 28, "cassette": 4, "cli": 26, "config": 8, "context": 12, "delivery": 15,
-    "domain": 23, "gateway": 31, "media": 48, "net": 14, "readers": 27, "search": 28, "storage": 61, "testing": 42,
-    "tools": 13, "turns": 12, "understanding": 48, "web": 28,
+    "agents": 14, "aio": 6, "bench": 28, "cassette": 4, "cli": 26, "config": 8, "context": 12, "delivery": 17,
+    "domain": 24, "gateway": 32, "media": 48, "net": 14, "readers": 27, "search": 28, "storage": 62, "testing": 43,
+    "tools": 14, "turns": 13, "understanding": 48, "web": 28,
 }  # fmt: skip
 OPENS_SOCKETS = {
     "open_connection",

@@ -110,6 +110,7 @@ DAMAGE = (
     ("DELETE FROM turns WHERE state = 'waiting'", "message without turn"),
     ("UPDATE messages SET outcome = 'observed' WHERE platform_id = '5'", "message and turn disagree"),
     ("UPDATE messages SET reason = '' WHERE outcome = 'unsupported'", "message without reason"),
+    ("UPDATE messages SET outcome = 'command', reason = '' WHERE platform_id = '3'", "command without reason"),
     ("UPDATE messages SET trace = '' WHERE platform_id = '3'", "message misplaced"),
     ("UPDATE messages SET outcome = 'answered' WHERE platform_id = '3'", "answer not ours"),
     ("UPDATE messages SET joined = 'whim' WHERE platform_id = '5'", "join unknown"),

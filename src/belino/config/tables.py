@@ -108,6 +108,9 @@ class ChannelAccess:
 
     senders: tuple[str, ...] = setting((), "The senders who may command the agent here, by id; `*` means everybody.")
     mention: bool = setting(True, "Whether the agent answers only when it is addressed.")
+    agent_may: tuple[Literal["react", "edit", "delete"], ...] = setting(
+        ("react", "edit"), "What the agent may do to messages here: `react` to any, `edit` and `delete` its own."
+    )
 
     def __post_init__(self) -> None:
         _check_ids(self.senders, "senders")
@@ -181,6 +184,7 @@ class AgentConfig:
 
     kind: str = setting("demo", "The kind of agent that answers.")
     name: str = setting("belino", "The name the agent answers under.")
+    models: tuple[str, ...] = setting((), "The models that people may choose from by `/model NAME`.")
     options: Any = field(default_factory=_demo_options)
     """The agent's own Config, read from the same table."""
     places: Mapping[str, "AgentConfig"] = field(default_factory=dict)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from belino.domain.commands import CommandEffect
 from belino.domain.context import OtherThread, ThreadActivity
 from belino.domain.joining import Joining
 from belino.domain.limits import SendAs
@@ -39,6 +40,8 @@ class ScreenedArrival:
     cursor: str | None = None
     ready: datetime | None = None
     """When its turn may start; None means at once."""
+    command: CommandEffect | None = None
+    """What it orders, if it is a command: then no turn answers it."""
     joining: Joining | None = None
     """How it may join an open turn; None means only as an item of its album."""
 
@@ -329,6 +332,8 @@ class Session:
     """The turn whose prompt has the structured context; 0 if none in its memory has."""
     agent: str = ""
     """The kind of agent; empty before the first turn ended."""
+    begun: int = 0
+    """The seq of the message that began it by `/new`; what was said before is no context of it."""
 
     def found_by(self, agent: str) -> "Session":
         """The session as seen by an agent of this kind: another kind has no memory of it."""

@@ -14,7 +14,7 @@ from belino.storage.blob_rows import RENDITION
 from belino.storage.database import Tx
 from belino.storage.dialect import marks
 from belino.storage.messages import OUTCOMES
-from belino.storage.parcels import UNASKED
+from belino.storage.parcels import COMMANDED, UNASKED
 
 
 def _nothing(_: Tx) -> Iterable[str]:
@@ -141,6 +141,12 @@ _MESSAGES = (
         find=_messages(f"WHERE m.outcome = '{MessageOutcome.UNSUPPORTED}' AND m.reason = ''"),
     ),
     Rule(
+        kind="command without reason",
+        says="messages are commands and it is not stored what was done",
+        cure=_UNEXPECTED,
+        find=_messages(f"WHERE m.outcome = '{MessageOutcome.COMMAND}' AND m.author_marks & 2 = 0 AND m.reason = ''"),
+    ),
+    Rule(
         kind="message misplaced",
         says="messages belong to no channel or conversation that is stored, or have no trace",
         cure=_UNEXPECTED,
@@ -220,7 +226,8 @@ _PARCELS = (
         says="parcels answer a turn, or belong to a conversation, that is not stored",
         cure=_UNEXPECTED,
         find=_parcels(
-            f"WHERE (p.turn <> {UNASKED} AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = p.turn)) "
+            f"WHERE (p.turn NOT IN ({UNASKED}, {COMMANDED}) "
+            "AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = p.turn)) "
             "OR NOT EXISTS (SELECT 1 FROM conversations v WHERE v.id = p.conversation AND v.channel = p.channel)"
         ),
     ),

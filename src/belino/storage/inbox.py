@@ -13,6 +13,7 @@ from belino.domain.ports import Taken
 from belino.domain.stored import ScreenedArrival, Verdict
 from belino.storage.arrivals import ArrivalTally, count_denied, count_duplicate, find_cursor, move_cursor
 from belino.storage.changes import apply_changes, take_change, take_edition
+from belino.storage.commands import carry_out
 from belino.storage.database import TableRow, Tx, to_micros
 from belino.storage.deletions import is_gone
 from belino.storage.encryption import Keys
@@ -158,6 +159,8 @@ def _take_message(tx: Tx, keys: Keys, message: Message, judged: ScreenedArrival,
     root = find_root(tx, place.channel.id, message.id, thread=message.conversation.thread, reply_to=message.reply_to)
     row = message_row(keys, message, verdict, place, turn, root, when.now)
     row = row if join is None else row._replace(joined=join.why)
+    if judged.command is not None:
+        row = row._replace(outcome=MessageOutcome.COMMAND, reason=judged.command.reason)
     if message.thread_report is not None:
         take_report(tx, place.channel.id, message.id, message.thread_report, when.now)
     if (inserted := insert_message(tx, row)) is None:
@@ -171,13 +174,15 @@ def _take_message(tx: Tx, keys: Keys, message: Message, judged: ScreenedArrival,
         add_to_turn(tx, join, message, judged.joining, when)
     elif turn is not None:
         _insert_turn(tx, place, row, judged.joining, when)
+    elif judged.command is not None:
+        carry_out(tx, row, judged.command, when.now)
     if refs or message.quote is not None or message.forward is not None:
         insert_all_refs(tx, keys, message, refs, row)
     if inserted.recalled:
         succeed(tx, inserted.recalled, row.id, unclaimed=row.outcome == MessageOutcome.OBSERVED, now=when.now)
     adopt_replies(tx, row.channel, message.id, root)
     apply_changes(tx, keys, row.id, message.id, when.now)
-    return Taken(outcome=MessageOutcome(row.outcome), reason=verdict.reason, trace=row.trace, refs=refs, turn=turn)
+    return Taken(outcome=MessageOutcome(row.outcome), reason=row.reason, trace=row.trace, refs=refs, turn=turn)
 
 
 def _turn(tx: Tx, join: Join | None, verdict: Verdict) -> int | None:

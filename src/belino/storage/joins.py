@@ -114,7 +114,7 @@ def _is_fresh(turn: TableRow, joining: Joining) -> bool:
     if turn["suspect"] or turn["retries"]:
         return False
     if turn["state"] == TurnState.RUNNING:
-        return bool(turn["id"] == joining.restarts and not turn["restarts"])
+        return bool(turn["id"] == joining.restarts and not turn["restarts"] and not turn["reason"])
     return bool(turn["attempt"] == 0)
 
 

@@ -315,7 +315,7 @@ def end_parcel(
             "UPDATE parcels SET turn = ? WHERE key = ? AND turn IS NULL AND state = 'ready'", (row["turn"], notice.key)
         )
     if notices:
-        tx.execute("UPDATE parcels SET text = '', plain = '' WHERE id = ?", (row["id"],))
+        tx.execute("UPDATE parcels SET text = '', plain = '', rich = '' WHERE id = ?", (row["id"],))
     return True
 
 

@@ -10,7 +10,7 @@ from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.dialect import by_index, marks
 from belino.storage.encryption import Keys
 from belino.storage.messages import by_number
-from belino.storage.parcels import parcel_record, parcels_of_turn
+from belino.storage.parcels import parcel_record, parcels_of_command, parcels_of_turn
 from belino.storage.refs import refs_of_message
 from belino.storage.row_ids import find_channel
 
@@ -38,7 +38,7 @@ def story(tx: Tx, keys: Keys, conversation: ConversationKey, message_id: str) ->
     (message,) = by_number(tx, keys, (row["id"],))
     begun = row if turn is None or row["turn"] is not None else _begun(tx, turn) or row
     refs = refs_of_message(tx, keys, begun["id"])
-    parcels = parcels_of_turn(tx, None if turn is None else turn["id"])
+    parcels = parcels_of_turn(tx, turn["id"]) if turn is not None else parcels_of_command(tx, begun["trace"])
     steps = (
         *_arrival_steps(begun),
         *_change_steps(tx, row),

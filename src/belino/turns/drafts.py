@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, Protocol
 
@@ -162,7 +162,7 @@ class DraftWriter:
         """The end of the turn, in which the first text parcel of the reply is an edit of the draft."""
         if not self._started:
             return end
-        parcels = list(end.parcels)
+        parcels = _text_apart(end.parcels)
         place = next((n for n, parcel in enumerate(parcels) if parcel.kind is ParcelKind.TEXT), None)
         if place is None:
             place = len(parcels)
@@ -239,3 +239,15 @@ class DraftWriter:
             reply_to=self._claimed.reply_to,
             trace=self._claimed.trace,
         )
+
+
+def _text_apart(parcels: Sequence[Parcel]) -> list[Parcel]:
+    """The parcels, with text that was planned in one call with files in its own: the draft already shows it."""
+    found: list[Parcel] = []
+    for parcel in parcels:
+        if parcel.files and parcel.text:
+            words = replace(parcel, key=f"{parcel.key}-text", kind=ParcelKind.TEXT, files=())
+            found += [words, replace(parcel, text="", plain="", reply_to=None)]
+        else:
+            found.append(parcel)
+    return found

@@ -5,7 +5,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from weakref import WeakValueDictionary
@@ -14,13 +14,14 @@ from belino.aio.keyed_workers import KeyedWorkers
 from belino.delivery.collect import FILES_AT_MOST, Collected, collect
 from belino.delivery.decide import Action, Decision
 from belino.delivery.folders import Folders, fates_of, split
+from belino.delivery.long_code import LongBlock, long_blocks, shortened
 from belino.delivery.outgoing_files import Keeper
 from belino.delivery.plan import plan
 from belino.delivery.prepare import Preparer
-from belino.delivery.send import ParcelNews
-from belino.domain.errors import StoreError, ToolError, place_of, reason_of
+from belino.delivery.send import INLINE_CODE_LINES, ParcelNews
+from belino.domain.errors import MediaError, StoreError, ToolError, place_of, reason_of
 from belino.domain.failpoints import failpoint
-from belino.domain.limits import Limits, Once
+from belino.domain.limits import Limits, Once, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Adapter, Clock, HttpClient
@@ -83,6 +84,7 @@ class Replies:
         clock: Clock,
         put: Callable[[ConversationKey], None],
         speaker: Speaker | None = None,
+        inline_code_lines: int = INLINE_CODE_LINES,
     ) -> None:
         self._store = store
         self._adapters = adapters
@@ -95,6 +97,7 @@ class Replies:
         self._put = put
         """Called when parcels of a conversation are in the outbox."""
         self.speaker = self.speak_with(speaker)
+        self.inline_code_lines = inline_code_lines
         self._locks: WeakValueDictionary[ConversationKey, asyncio.Lock] = WeakValueDictionary()
         self._taken: dict[int, set[str]] = {}
         """By turn, the marks of its pending files that are not in the outbox yet."""
@@ -146,15 +149,36 @@ class Replies:
         if found.waiting:
             reason = f"{found.waiting} files: still being written, or too many at once"
             await note(self._step("left in pending", reason))
-        reply = Reply(conversation=where, text=found.text, reply_to=claimed.reply_to)
+        words, long_code = await self._shortened(found.text, limits, note)
+        decisions = (*decisions, *long_code)
+        reply = Reply(conversation=where, text=words, reply_to=claimed.reply_to)
         return plan(reply, decisions, limits, turn=claimed.id, trace=claimed.trace, retries=claimed.retries)
+
+    async def _shortened(self, text: str, limits: Limits, note: Note) -> tuple[str, tuple[Decision, ...]]:
+        """The text without its long code and tables, and the files that they are sent as."""
+        blocks = () if limits.scrolls_code else long_blocks(text, lines=self.inline_code_lines)
+        taken, decisions = list[LongBlock](), list[Decision]()
+        for block in blocks:
+            try:
+                offer = await self._keeper().keep(block.chunks(), name=block.name)
+                (decision,) = await self._preparer.prepare((replace(offer, wanted=SendAs.DOCUMENT),), limits)
+            except (MediaError, StoreError) as error:
+                await note(self._step("kept in the text", reason_of(error), block.name))
+                continue
+            if decision.action is Action.SEND:
+                taken.append(block)
+                decisions.append(decision)
+                lines = f"it has more than {self.inline_code_lines} lines"
+                await note(self._step(f"goes as {decision.send_as}", lines, block.name))
+        return shortened(text, taken), tuple(decisions)
 
     async def _spoken(self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note) -> Sequence[Offer]:
         """The files of an answer, with its voice message if it gets one."""
         if self._voice is None:
             return handed
         try:
-            return await self._voice.add(claimed, text, handed, note)
+            chosen = (await self._store.chat_settings(claimed.conversation)).voice
+            return await self._voice.add(claimed, text, handed, note, chosen=chosen)
         except Exception as error:  # noqa: BLE001 - the text is sent even if speaking fails
             log.warning("the answer of turn %d could not be spoken: %s", claimed.id, place_of(error))
             await note(self._step(NOT_SPOKEN, reason_of(error), FILE_NAME))

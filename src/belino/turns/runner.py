@@ -41,11 +41,13 @@ from belino.media.render import Renderer
 from belino.net.tap import on_behalf
 from belino.storage.home import Home
 from belino.storage.store import Store
+from belino.tools.acting import Acting
 from belino.tools.tool_context import ToolContext
 from belino.tools.toolbox import make_toolbox
-from belino.turns.agents import Agents
+from belino.turns.agents import Agents, agent_may
 from belino.turns.attach import MediaAttacher
 from belino.turns.drafts import Draft, DraftWriter, TurnEvents
+from belino.turns.failure import Length, TellsOwners, TurnFailure, TurnFailures, empty, failure_of, not_kept
 from belino.turns.prompt import PromptBuilder, Withdrawn
 from belino.turns.reading import ADDRESSED, NOT_ADDRESSED, TurnReader, TurnReadings, is_unheard, names
 from belino.turns.reply import Replies
@@ -88,6 +90,7 @@ class TurnObservers:
     events: TurnEvents
     counters: Counters
     recorder: RecordsTurns
+    owners: TellsOwners
     replied: Callable[[ConversationKey], None]
     """Called when parcels of a conversation are in the outbox."""
 
@@ -142,6 +145,7 @@ class TurnRunner:
         self._events = observers.events
         self._counters = observers.counters
         self._recorder = observers.recorder
+        self._failures = TurnFailures(observers.owners)
         self._replied = observers.replied
         self._key = environment.home.key_file.read_bytes()
         self.underway = Underway()
@@ -224,8 +228,9 @@ class TurnRunner:
             raise
         except Exception as error:  # noqa: BLE001 - an answer that cannot be stored still ends its turn
             log.error("turn %d (trace %s) cannot be kept: %s", claimed.id, claimed.trace, place_of(error))
-            reason = f"its answer could not be kept ({type(error).__name__})"
-            plain = TurnEnd(state=TurnState.FAILED, reason=reason, parcels=self._apology(claimed, reason))
+            failure = not_kept(error)
+            await self._failures.tell(self._agents.author(claimed.conversation).name, failure)
+            plain = TurnEnd(state=TurnState.FAILED, reason=failure.reason, parcels=self._apology(claimed, failure))
             plain = self._drafted(claimed, plain)
             is_over, end = await self._insist(what, lambda: self._store.finish_turn(claimed.id, plain)), plain
         return None if is_over is False else end
@@ -248,7 +253,7 @@ class TurnRunner:
         allowed = self._config.sessions
         if claimed.interruptions >= allowed.attempts:
             times = "once" if claimed.interruptions == 1 else f"{claimed.interruptions} times"
-            return await self._failed(claimed, progress, f"belino stopped {times} while this ran alone")
+            return await self._failed(claimed, progress, TurnFailure(f"belino stopped {times} while this ran alone"))
         if claimed.suspect:
             log.info("turn %d was interrupted by a crash and runs alone; others wait", claimed.id)
             await progress.runs_alone()
@@ -258,19 +263,15 @@ class TurnRunner:
             async with deadline(self._clock, allowed.turn_seconds) as scope:
                 self.underway.begins(claimed, scope)
                 heard = self._heard(claimed, progress, session, read)
-                text = await or_abandon(heard, self._clock, grace=CANCEL_SECONDS)
+                final = await or_abandon(heard, self._clock, grace=CANCEL_SECONDS)
         except Withdrawn as error:
             return await progress.end(TurnState.ABORTED, str(error))
         except Exception as error:  # noqa: BLE001 - any error of an agent ends its turn visibly
             if self.underway.is_restarted(claimed.id):
                 return None
-            reason = _reason(error)
-            if scope is not None and scope.expired():
-                reason = f"the agent did not finish within {allowed.turn_seconds} seconds"
-            if why := self.underway.aborted.get(claimed.conversation):
-                return await progress.end(TurnState.ABORTED, why)
-            log.warning("turn %d (trace %s) fails: %s", claimed.id, claimed.trace, place_of(error))
-            return await self._failed(claimed, progress, reason)
+            is_late = scope is not None and scope.expired()
+            late = TurnFailure(f"the agent did not finish within {allowed.turn_seconds} seconds")
+            return await self._broken(claimed, progress, late if is_late else failure_of(error), error)
         finally:
             progress.needed.close()
             self._doing.pop(claimed.conversation, None)
@@ -278,11 +279,26 @@ class TurnRunner:
             self.underway.answered(claimed)
         if aborted:
             return await progress.end(TurnState.ABORTED, aborted)
-        if self.underway.is_restarted(claimed.id):
-            return None
-        parcels = await self._replies.parcels(claimed, text, progress.offers, progress.note)
-        reason = "" if parcels else "the agent had nothing to say"
-        return await progress.end(TurnState.ANSWERED, reason, parcels)
+        return None if self.underway.is_restarted(claimed.id) else await self._said(claimed, progress, final)
+
+    async def _broken(
+        self, claimed: ClaimedTurn, progress: TurnProgress, failure: TurnFailure, error: Exception
+    ) -> TurnEnd:
+        """The end of a turn whose agent was stopped, or failed."""
+        if why := self.underway.aborted.get(claimed.conversation):
+            return await progress.end(TurnState.ABORTED, why)
+        log.warning("turn %d (trace %s) fails: %s", claimed.id, claimed.trace, failure.trace or place_of(error))
+        return await self._failed(claimed, progress, failure)
+
+    async def _said(self, claimed: ClaimedTurn, progress: TurnProgress, final: Final) -> TurnEnd:
+        """The end of a turn whose agent came to its end."""
+        if progress.silence is not None:
+            return await progress.chose_silence()
+        parcels = await self._replies.parcels(claimed, repaired(final.text), progress.offers, progress.note)
+        if not parcels:
+            return await self._failed(claimed, progress, empty(final.why))
+        await self._failures.ended(self._agents.author(claimed.conversation).name)
+        return await progress.end(TurnState.ANSWERED, repaired(final.why), parcels)
 
     def _begin_progress(self, claimed: ClaimedTurn, session: Session) -> TurnProgress:
         return TurnProgress(
@@ -329,7 +345,7 @@ class TurnRunner:
             await self._tell_messages(claimed.conversation, [message.id for message in claimed.messages])
         return read
 
-    async def _heard(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session, read: TurnReadings) -> str:
+    async def _heard(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session, read: TurnReadings) -> Final:
         try:
             return await self._listen(claimed, progress, session, read)
         except MemoryLost as error:
@@ -337,7 +353,9 @@ class TurnRunner:
             await progress.forget(reason_of(error))
         return await self._listen(claimed, progress, session.forgotten(), read)
 
-    async def _listen(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session, read: TurnReadings) -> str:
+    async def _listen(
+        self, claimed: ClaimedTurn, progress: TurnProgress, session: Session, read: TurnReadings
+    ) -> Final:
         if note := await self._history.before_turn(claimed.messages[-1]):
             await progress.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome="history incomplete", reason=note))
         turn = await self._build(claimed, progress, session, read, is_whole=not note)
@@ -354,7 +372,9 @@ class TurnRunner:
                     failpoint("turn.agent.final")
                     if drafting := self._drafts.get(claimed.conversation):
                         drafting.hush()
-                    return repaired(part.text)
+                    if part.silent:
+                        progress.stay_silent(part.text)
+                    return part
                 if isinstance(part, TextDelta | ToolNote):
                     self.underway.seen(claimed.id)
                 if isinstance(part, TextDelta):
@@ -382,7 +402,7 @@ class TurnRunner:
             case Refused():
                 await progress.refused(part)
             case TextDelta():
-                if drafting := self._drafts.get(claimed.conversation):
+                if (drafting := self._drafts.get(claimed.conversation)) and progress.silence is None:
                     drafting.write(repaired(part.text))
             case Final():
                 pass
@@ -423,6 +443,7 @@ class TurnRunner:
             folder=self._home.incoming(conversation),
             outgoing=self._home.outgoing(conversation) / "pending",
             deadline=self._clock.now() + timedelta(seconds=self._config.sessions.turn_seconds),
+            model=self._agents.usable_model(conversation, (await self._store.chat_settings(conversation)).model),
         )
 
     def _attaching(self, claimed: ClaimedTurn, progress: TurnProgress, again: bool) -> MediaAttacher:
@@ -480,13 +501,25 @@ class TurnRunner:
         )
         offers = progress.offers if progress else None
         outlet = partial(self._replies.outlet, conversation, offers) if shown is None else None
-        return make_toolbox(context, outlet, speaker=self._replies.speaker)
+        acting = None if shown else self._acting(conversation, progress)
+        return make_toolbox(context, outlet, speaker=self._replies.speaker, acting=acting)
 
-    async def _failed(self, claimed: ClaimedTurn, progress: TurnProgress, reason: str) -> TurnEnd:
-        return await progress.end(TurnState.FAILED, reason, self._apology(claimed, reason))
+    def _acting(self, conversation: ConversationKey, progress: TurnProgress | None) -> Acting:
+        return Acting(
+            adapter=self._adapters.get((conversation.platform, conversation.account)),
+            may=agent_may(self._config, conversation),
+            author=self._agents.author(conversation),
+            told=self._tell_messages,
+            silence=progress.stay_silent if progress else None,
+        )
 
-    def _apology(self, claimed: ClaimedTurn, reason: str) -> tuple[Parcel, ...]:
-        return self._replies.words(claimed, f"Sorry, I could not answer that: {reason}.")
+    async def _failed(self, claimed: ClaimedTurn, progress: TurnProgress, failure: TurnFailure) -> TurnEnd:
+        """End the turn as failed: people are told in words for them, the owners if they must act."""
+        await self._failures.tell(self._agents.author(claimed.conversation).name, failure)
+        return await progress.end(TurnState.FAILED, failure.reason, self._apology(claimed, failure))
+
+    def _apology(self, claimed: ClaimedTurn, failure: TurnFailure) -> tuple[Parcel, ...]:
+        return self._replies.words(claimed, failure.apology)
 
     async def _begin_draft(self, claimed: ClaimedTurn) -> DraftWriter | None:
         """The draft writer of this turn, if the platform supports drafts and the operator wants them."""
@@ -550,24 +583,6 @@ def attaches(config: Config) -> bool:
     return config.context.attach_media in ("message", "thread")
 
 
-class Length:
-    """The length of an answer, streamed and complete; over the limit, the turn ends."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._written = 0
-
-    def add(self, part: ReplyPart) -> None:
-        """Count a part; AgentError if the answer is too long."""
-        if isinstance(part, TextDelta):
-            self._written += len(part.text)
-        if self._written > self._limit or (isinstance(part, Final) and len(part.text) > self._limit):
-            raise AgentError(
-                f"the agent's answer is over {self._limit} characters; ask for less, or for a file, "
-                "or raise sessions.max_reply_chars"
-            )
-
-
 def _accepted(agent: Agent, *, in_prompt: bool) -> AcceptedMedia:
     """The blocks that an agent accepts in its prompt, or in the result of a tool."""
     accepts = accepted_by(agent)
@@ -579,7 +594,3 @@ def _without_folders(folder: Path, text: str) -> str:
     for place in ("outgoing/pending/", "outgoing/", "incoming/"):
         text = text.replace(f"{folder}/{place}", "")
     return text
-
-
-def _reason(error: Exception) -> str:
-    return repaired(reason_of(error)) if isinstance(error, AgentError | StoreError) else type(error).__name__

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import ClassVar
 from urllib.parse import urlsplit
 
@@ -40,8 +41,9 @@ from belino.adapters.discord.parse import (
     is_news,
     parse,
 )
-from belino.adapters.discord.send import channel_of, edit, send
+from belino.adapters.discord.send import channel_of, delete, edit, react, send
 from belino.adapters.discord.socket import GatewayListener, GatewaySession, session_of
+from belino.domain.emoji import emoji_character
 from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
@@ -76,6 +78,7 @@ MOST_WAITING = 1_000
 BATCH = 100
 APART = frozenset({"READY", "GUILD_CREATE", "INTERACTION_CREATE"})
 """Events that need API calls before the next one counts."""
+REACTION_PAUSE = 1.0
 DRAFT_PAUSES = 1.5, 3.0
 CALLBACK = "/interactions/{}/{}/callback"
 HEARD = {"content": "I am on it.", "flags": 1 << 6, "allowed_mentions": {"parse": []}}
@@ -117,6 +120,7 @@ class Config:
             "most": 500,
         },
     )
+    link_previews: bool = field(default=True, metadata={"says": "Whether Discord shows previews of links in answers."})
     drafts: DraftsShown = field(
         default="direct",
         metadata={
@@ -226,11 +230,26 @@ class Adapter:
 
     async def send(self, parcel: Parcel) -> Receipt:
         """Send one message or edit."""
-        return await send(self._client, parcel)
+        return await send(self._client, parcel, previews=self._config.link_previews)
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a message."""
         return await edit(self._client, message_id, parcel)
+
+    async def delete(self, conversation: ConversationKey, message_id: str) -> None:
+        """Delete a message."""
+        await delete(self._client, conversation, message_id)
+
+    async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
+        """Add or remove our reaction; a channel takes one in a quarter of a second, which is waited for."""
+        work = partial(react, self._client, conversation, message_id, emoji_character(emoji), added=added)
+        try:
+            await work()
+        except RateLimited as error:
+            if error.retry_after > REACTION_PAUSE:
+                raise
+            await self._context.clock.sleep(error.retry_after)
+            await work()
 
     async def direct(self, sender: str) -> str:
         """Open the direct messages with a person."""

@@ -7,6 +7,8 @@ from datetime import datetime
 
 from belino.adapters.discord.authors import as_identity, identity
 from belino.adapters.discord.client import (
+    UNKNOWN_EMOJI,
+    UNKNOWN_MESSAGE,
     DiscordClient,
     DiscordRefused,
     has_nothing_to_edit,
@@ -24,7 +26,9 @@ from belino.net.rest import Form
 
 MESSAGES = "/channels/{}/messages"
 MESSAGE = "/channels/{}/messages/{}"
+REACTION = "/channels/{}/messages/{}/reactions/{}/@me"
 VOICE_MESSAGE = 1 << 13
+SUPPRESS_EMBEDS = 1 << 2
 NONCE_BYTES = 18
 """24 characters as text; Discord accepts 25."""
 WAVEFORM_BYTES = 256
@@ -32,13 +36,13 @@ WAVEFORM_BYTES = 256
 NO_MENTIONS: dict[str, list[str]] = {"parse": []}
 
 
-async def send(client: DiscordClient, parcel: Parcel) -> Receipt:
+async def send(client: DiscordClient, parcel: Parcel, *, previews: bool = True) -> Receipt:
     """Send one message or edit; without the reply or voice form where Discord refuses them."""
     if parcel.kind is ParcelKind.EDIT:
         return await edit(client, parcel.edits or "", parcel)
     while True:
         try:
-            return await _made(client, parcel)
+            return await _made(client, parcel, previews=previews)
         except DiscordRefused as error:
             reduced = _reduced(parcel, error)
             if reduced == parcel:
@@ -66,6 +70,36 @@ async def edit(client: DiscordClient, message_id: str, parcel: Parcel) -> Receip
             raise NothingToEdit("the message that was to be changed is gone") from error
         raise refusal(error) from error
     return Receipt(message_id=message_id, sent=iso_time(as_table(told), "edited_timestamp") or client.now())
+
+
+async def delete(client: DiscordClient, conversation: ConversationKey, message_id: str) -> None:
+    """Delete a message."""
+    try:
+        await client.call("DELETE", MESSAGE, channel_of(conversation), _named(message_id))
+    except DiscordRefused as error:
+        if error.code != UNKNOWN_MESSAGE:
+            raise refusal(error) from error
+
+
+async def react(
+    client: DiscordClient, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool
+) -> None:
+    """Add or remove our reaction: a character, or `name:id` for a server's own emoji."""
+    method = "PUT" if added else "DELETE"
+    try:
+        await client.call(method, REACTION, channel_of(conversation), _named(message_id), emoji)
+    except DiscordRefused as error:
+        if error.code == UNKNOWN_EMOJI and added:
+            raise Undeliverable(f"Discord has no emoji {emoji}; write it as a character") from error
+        if added or error.code not in (UNKNOWN_EMOJI, UNKNOWN_MESSAGE):
+            raise refusal(error) from error
+
+
+def _named(message_id: str) -> str:
+    own = as_identity(message_id)
+    if not own:
+        raise Undeliverable("this is no message that Discord knows")
+    return own
 
 
 def nonce_of(parcel: Parcel) -> str:
@@ -101,8 +135,10 @@ def fields_of(parcel: Parcel) -> dict[str, object]:
     return fields
 
 
-async def _made(client: DiscordClient, parcel: Parcel) -> Receipt:
+async def _made(client: DiscordClient, parcel: Parcel, *, previews: bool) -> Receipt:
     channel, fields = channel_of(parcel.conversation), fields_of(parcel)
+    if not previews:
+        fields["flags"] = int(str(fields.get("flags", 0))) | SUPPRESS_EMBEDS
     if parcel.files:
         form = Form({"payload_json": fields}, {f"files[{number}]": file for number, file in enumerate(parcel.files)})
         told = as_table(await client.upload(MESSAGES, channel, form=form))

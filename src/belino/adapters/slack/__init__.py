@@ -33,7 +33,7 @@ from belino.adapters.slack.parse import (
     said,
     says_nothing_new,
 )
-from belino.adapters.slack.send import THINKING, UPLOADING, ThreadStatus, edit, send
+from belino.adapters.slack.send import THINKING, UPLOADING, ThreadStatus, delete, edit, react, send
 from belino.adapters.slack.socket import SocketModeClient
 from belino.domain.errors import BelinoError, ConfigError, Undeliverable
 from belino.domain.limits import Capabilities, Limits, SendAs
@@ -130,6 +130,7 @@ class Config:
     socket_url: str | None = field(
         default=None, metadata={"says": "The URL of the sockets of a server of your own, if it differs."}
     )
+    link_previews: bool = field(default=False, metadata={"says": "Whether Slack shows previews of links in answers."})
     drafts: DraftsShown = field(
         default="direct",
         metadata={
@@ -220,12 +221,25 @@ class Adapter:
     async def send(self, parcel: Parcel) -> Receipt:
         """Send one message, one upload of files, or an edit."""
         self._status.over(parcel.conversation)
-        return await self._limits.call(f"{POST} {parcel.conversation.channel}", lambda: send(self._client, parcel))
+        return await self._limits.call(f"{POST} {parcel.conversation.channel}", lambda: self._send(parcel))
+
+    async def _send(self, parcel: Parcel) -> Receipt:
+        return await send(self._client, parcel, previews=self._config.link_previews)
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a message."""
         channel = parcel.conversation.channel
         return await self._limits.call(f"chat.update {channel}", lambda: edit(self._client, message_id, parcel))
+
+    async def delete(self, conversation: ConversationKey, message_id: str) -> None:
+        """Delete a message."""
+        place = f"chat.delete {conversation.channel}"
+        await self._limits.call(place, lambda: delete(self._client, conversation, message_id))
+
+    async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
+        """Add or remove our reaction."""
+        work = partial(react, self._client, conversation, message_id, emoji, added=added)
+        await self._limits.call("reactions", work)
 
     async def direct(self, sender: str) -> str:
         """Open the direct messages with a person; without the scope for it, texts can be sent to the person's id."""

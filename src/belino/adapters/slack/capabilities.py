@@ -1,6 +1,6 @@
 """Capabilities of an app: its manifest of scopes and events, Slack's documented limits, and what works."""
 
-from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, SendAs
+from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, Rich, SendAs
 
 SCOPES = (
     "app_mentions:read",
@@ -16,6 +16,7 @@ SCOPES = (
     "mpim:history",
     "mpim:read",
     "reactions:read",
+    "reactions:write",
     "users:read",
 )
 EVENTS = (
@@ -43,6 +44,8 @@ LIMITS = Limits(
     split_chars=4_000,
     caption_chars=3_000,
     markup=Markup.MRKDWN,
+    rich=Rich.MARKDOWN,
+    rich_chars=12_000,
     once=Once.READ_BACK,
     files={
         SendAs.PHOTO: FileLimit(
@@ -64,6 +67,8 @@ LIMITS = Limits(
     album_mixes=(
         frozenset({SendAs.PHOTO, SendAs.VIDEO, SendAs.AUDIO, SendAs.VOICE, SendAs.ANIMATION, SendAs.DOCUMENT}),
     ),
+    text_with_files=True,
+    comment_chars=3_000,
 )
 
 
@@ -92,7 +97,7 @@ WORKS = (
     Capabilities(thing=Capability.PLACE, comes="what an app posts, as text"),
     Capabilities(thing=Capability.EDIT, comes=YES, goes="answers that grow while they are written"),
     Capabilities(thing=Capability.DELETION, comes=YES),
-    Capabilities(thing=Capability.REACTION, comes=YES),
+    Capabilities(thing=Capability.REACTION, comes=YES, goes="yes, as the agent decides"),
     Capabilities(thing=Capability.TYPING, goes="in threads, with what the agent is at"),
     Capabilities(thing=Capability.HISTORY, comes="yes, one call for a channel or a thread"),
     Capabilities(

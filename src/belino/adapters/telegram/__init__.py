@@ -4,21 +4,31 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import ClassVar, Literal
 from urllib.parse import quote, urlsplit
 
 from belino.adapters.telegram.authors import PLATFORM, TelegramBot
 from belino.adapters.telegram.capabilities import LIMITS, WORKS, local_limits
-from belino.adapters.telegram.client import OverlongAnswer, PollConflict, SendPacing, TelegramClient, TelegramRefused
+from belino.adapters.telegram.client import (
+    NoSuchPage,
+    NotFound,
+    OverlongAnswer,
+    PollConflict,
+    RichUnknown,
+    SendPacing,
+    TelegramClient,
+    TelegramRefused,
+)
 from belino.adapters.telegram.doctor import check_bot
 from belino.adapters.telegram.media import FETCH_BYTES, TelegramDownload
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
-from belino.adapters.telegram.send import TYPING, UPLOADS, edit, send, show_action
-from belino.domain.errors import AdapterError, ConfigError
+from belino.adapters.telegram.send import TYPING, UPLOADS, delete, edit, react, send, show_action
+from belino.domain.emoji import emoji_character
+from belino.domain.errors import AdapterError, ConfigError, MarkupRefused
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey
@@ -54,6 +64,7 @@ BATCH = 100
 # A broken connection is only reopened: proxies cut long polls, and Telegram's own servers restart.
 POLL_TRIES = 5
 DRAFT_PAUSES = 3.0, 9.0
+MOST_REACTIONS = 1_000
 
 _TOKEN = re.compile(r"[A-Za-z0-9:_-]{1,256}")
 _SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
@@ -89,6 +100,14 @@ class Config:
         metadata={"says": "Whether api_url is a server of your own that runs with `--local`: files up to 2000 MB."},
     )
 
+    rich_messages: bool = field(
+        default=True,
+        metadata={
+            "says": "Whether text with tables or headings is sent as a rich message, which old apps of Telegram do not "
+            "show; otherwise tables are code and headings bold."
+        },
+    )
+    link_previews: bool = field(default=True, metadata={"says": "Whether Telegram shows previews of links in answers."})
     drafts: DraftsShown = field(
         default="direct",
         metadata={
@@ -139,8 +158,13 @@ class Adapter:
         self._me = TelegramBot()
         self._hooks = HookInbox()
         self._let_in = asyncio.Event()
-        if config.local_files:
-            self.limits = local_limits()
+        self._reactions: dict[tuple[str, str], str] = {}
+        """Our latest reactions, by chat and message."""
+        self._has_rich = True
+        """Whether the server has rich messages, as far as we know; those that are older than the method do not."""
+        self.limits = local_limits() if config.local_files else LIMITS
+        if not config.rich_messages:
+            self.limits = replace(self.limits, rich=None)
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
         """Listen until cancelled; the cursor is the number of the next update."""
@@ -159,11 +183,41 @@ class Adapter:
 
     async def send(self, parcel: Parcel) -> Receipt:
         """Send one message, album or edit."""
-        return await self._pacing.call(parcel.conversation.channel, lambda: send(self._client, parcel))
+        return await self._written(parcel, lambda form: send(self._client, form, previews=self._config.link_previews))
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a message."""
-        return await self._pacing.call(parcel.conversation.channel, lambda: edit(self._client, message_id, parcel))
+        previews = self._config.link_previews
+        return await self._written(parcel, lambda form: edit(self._client, message_id, form, previews=previews))
+
+    async def _written(self, parcel: Parcel, work: Callable[[Parcel], Awaitable[Receipt]]) -> Receipt:
+        """Write a parcel; as a rich message as long as the server is not known to lack them."""
+        form = parcel if self._has_rich else replace(parcel, rich="")
+        try:
+            return await self._pacing.call(parcel.conversation.channel, lambda: work(form))
+        except (NoSuchPage, NotFound, RichUnknown) as error:
+            if not form.rich:
+                raise
+            self._has_rich = False
+            raise MarkupRefused("this Bot API server has no rich messages") from error
+
+    async def delete(self, conversation: ConversationKey, message_id: str) -> None:
+        """Delete a message."""
+        await self._pacing.call(conversation.channel, lambda: delete(self._client, conversation, message_id))
+
+    async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
+        """Set our reaction, of which Telegram allows bots one to a message; a later one replaces it."""
+        shown, place = emoji_character(emoji), (conversation.channel, message_id)
+        if not added and self._reactions.get(place, shown) != shown:
+            return  # another one replaced it
+        await self._pacing.call(
+            conversation.channel, lambda: react(self._client, conversation, message_id, shown if added else None)
+        )
+        self._reactions.pop(place, None)
+        if added:
+            self._reactions[place] = shown
+        while len(self._reactions) > MOST_REACTIONS:
+            del self._reactions[next(iter(self._reactions))]
 
     async def direct(self, sender: str) -> str:
         """A private chat has the id of its person, who must have opened it once."""

@@ -18,6 +18,7 @@ from belino.testing.telegram.request import (
     refuse_photo,
     shown,
 )
+from belino.testing.telegram.rich import rich_message
 from belino.testing.telegram.updates import RESTART, WEBHOOK_SET, GetUpdatesConflict, Webhook
 from belino.testing.telegram.world import TelegramWorld, units
 
@@ -39,6 +40,17 @@ _ACTIONS = frozenset(
         "upload_video_note",
     ]
 )
+# The emoji that bots may react with: https://core.telegram.org/bots/api#reactiontypeemoji
+REACTIONS = frozenset(
+    {
+        "👍", "👎", "❤", "🔥", "🥰", "👏", "😁", "🤔", "🤯", "😱", "🤬", "😢", "🎉", "🤩", "🤮", "💩",
+        "🙏", "👌", "🕊", "🤡", "🥱", "🥴", "😍", "🐳", "❤‍🔥", "🌚", "🌭", "💯", "🤣", "⚡", "🍌",
+        "🏆", "💔", "🤨", "😐", "🍓", "🍾", "💋", "🖕", "😈", "😴", "😭", "🤓", "👻", "👨‍💻", "👀",
+        "🎃", "🙈", "😇", "😨", "🤝", "✍", "🤗", "🫡", "🎅", "🎄", "☃", "💅", "🤪", "🗿", "🆒", "💘",
+        "🙉", "🦄", "😘", "💊", "🙊", "😎", "👾", "🤷‍♂", "🤷", "🤷‍♀", "😡",
+    }
+)  # fmt: skip
+DELETE_SECONDS = 48 * 3600
 TEXT_CHARS = 4096
 CAPTION_CHARS = 1024
 UPLOAD_BYTES = 50 * 1024 * 1024
@@ -80,9 +92,11 @@ class TelegramCalls:
             "getfile": self._get_file,
             "getchat": self._get_chat,
             "sendmessage": self._sends.message,
+            "sendrichmessage": self._sends.rich,
             "sendchataction": self._send_action,
             "editmessagetext": self._sends.edit,
             "deletemessage": self._delete_message,
+            "setmessagereaction": self._set_reaction,
             "sendmediagroup": self._sends.album,
             **dict.fromkeys(FORMS, self._sends.media),
         }
@@ -90,7 +104,7 @@ class TelegramCalls:
     async def answer(self, call: TelegramCall) -> Any:
         """The call's result."""
         method = self._methods.get(call.method.lower())
-        if method is None:
+        if method is None or call.method.lower() in self.world.unknown_methods:
             raise TelegramRefusal(404, "Not Found: method not found")
         return await method(call)
 
@@ -186,8 +200,33 @@ class TelegramCalls:
 
     async def _delete_message(self, call: TelegramCall) -> bool:
         chat = self._sends.chat(call)
-        if self.world.messages.pop((chat["id"], call.whole("message_id", 0)), None) is None:
+        place = chat["id"], call.whole("message_id", 0)
+        message = self.world.messages.get(place)
+        if message is None:
             raise TelegramRefusal(400, "Bad Request: message to delete not found")
+        own = message.get("from", {}).get("id") == self.world.bot["id"]
+        old = self._clock.now().timestamp() - message["date"] > DELETE_SECONDS
+        if old or not (own or chat["type"] == "private"):
+            raise TelegramRefusal(400, "Bad Request: message can't be deleted")
+        del self.world.messages[place]
+        self.world.deleted.append(message["message_id"])
+        return True
+
+    async def _set_reaction(self, call: TelegramCall) -> bool:
+        """Set the bot's reactions, of which it has one to a message; no update reports those of bots."""
+        chat = self._sends.chat(call)
+        place = chat["id"], call.whole("message_id", 0)
+        wanted = call.value("reaction") or []
+        if not isinstance(wanted, list) or not all(isinstance(one, dict) for one in wanted):
+            raise TelegramRefusal(400, "Bad Request: can't parse reaction types JSON object")
+        if place not in self.world.messages:
+            raise TelegramRefusal(400, "Bad Request: message to react not found")
+        if len(wanted) > 1:
+            raise TelegramRefusal(400, "Bad Request: REACTIONS_TOO_MANY")
+        chosen = [str(one.get("emoji", "")) for one in wanted]
+        if any(one.get("type") != "emoji" for one in wanted) or not set(chosen) <= REACTIONS:
+            raise TelegramRefusal(400, "Bad Request: REACTION_INVALID")
+        self.world.reacted[place] = chosen
         return True
 
 
@@ -221,8 +260,18 @@ class TelegramSends:
         chat = self.chat(call)
         text = _message_text(call)
         where = self._where(call, chat)
+        if (previews := call.value("link_preview_options")) is not None:
+            where = where | {"link_preview_options": previews}
         self._limiter.keep(chat)
         return self._sent(chat, text, where)
+
+    async def rich(self, call: TelegramCall) -> Json:
+        """sendRichMessage."""
+        chat = self.chat(call)
+        message = rich_message(call.value("rich_message"))
+        where = self._where(call, chat)
+        self._limiter.keep(chat)
+        return self._sent(chat, None, where | {"rich_message": message})
 
     async def media(self, call: TelegramCall) -> Json:
         """sendPhoto and similar methods."""
@@ -261,15 +310,24 @@ class TelegramSends:
             raise TelegramRefusal(400, "Bad Request: message to edit not found")
         if message.get("from", {}).get("id") != self._world.bot["id"]:
             raise TelegramRefusal(400, "Bad Request: message can't be edited")
-        if "text" not in message:
+        if "text" not in message and "rich_message" not in message:
             raise TelegramRefusal(400, "Bad Request: there is no text in the message to edit")
-        text = _message_text(call)
-        if text == message["text"]:
+        new = self._new_content(call)
+        if all(message.get(name) == value for name, value in new.items()):
             raise TelegramRefusal(400, UNCHANGED)
         self._limiter.keep(chat)
-        message |= {"text": text, "edit_date": int(self._clock.now().timestamp())}
+        for name in ("text", "rich_message"):
+            message.pop(name, None)
+        text = str(new.get("text") or new["rich_message"]["blocks"][0]["text"])
+        message |= {**new, "edit_date": int(self._clock.now().timestamp())}
         self._world.edited.append((message["message_id"], text))
         return message
+
+    def _new_content(self, call: TelegramCall) -> Json:
+        """The text or rich message of an edit; a server that is older than rich messages ignores them."""
+        if call.fields.get("rich_message") is not None and "sendrichmessage" not in self._world.unknown_methods:
+            return {"rich_message": rich_message(call.value("rich_message"))}
+        return {"text": _message_text(call)}
 
     def _album_item(self, call: TelegramCall, chat: Json, item: Json, number: int) -> Json:
         named = str(item.get("media", ""))

@@ -145,12 +145,18 @@ class TelegramWorld:
         self.files = TelegramFiles()
         self.chats: dict[int, Json] = {}
         self.messages: dict[tuple[int, int], Json] = {}
+        self.unknown_methods: set[str] = set()
+        """Methods, in lower case, that this server is too old for."""
         self.sent: list[Json] = []
         """Every message the bot sent, oldest first."""
         self.received: list[FakeUpload] = []
         """Every file the bot uploaded successfully, with its hash."""
         self.edited: list[tuple[int, str]] = []
         """Every edit the bot made, oldest first: message id and text."""
+        self.deleted: list[int] = []
+        """The ids of messages that the bot deleted, oldest first."""
+        self.reacted: dict[tuple[int, int], list[str]] = {}
+        """The bot's reactions, by chat and message."""
         self.no_voice: set[int] = set()
         """People who accept no voice messages."""
         self.closed: dict[int, str] = {}
