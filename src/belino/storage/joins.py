@@ -6,7 +6,7 @@ from typing import NamedTuple
 from belino.domain.commands import parse_command
 from belino.domain.joining import JOINED_AT_MOST, JOINED_CHARS, SOON, Joining, JoinReason
 from belino.domain.message import Message
-from belino.domain.outcome import Standing, TurnState
+from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.stored import Verdict
 from belino.storage.database import TableRow, Tx
 from belino.storage.row_ids import Conversation
@@ -127,11 +127,11 @@ def _is_closed(tx: Tx, said: list[TableRow], message: Message) -> bool:
     if said[0]["standing"] != Standing.MAY_COMMAND:
         return True
     since = tx.execute(
-        "SELECT text FROM messages WHERE conversation = (SELECT conversation FROM messages WHERE id = ?1) "
+        "SELECT text, outcome FROM messages WHERE conversation = (SELECT conversation FROM messages WHERE id = ?1) "
         "AND id > ?1 AND author_id = ?2",
         (max(one["id"] for one in said), message.author.id),
     )
-    return any(parse_command(row["text"]) is not None for row in since)
+    return any(row["outcome"] == MessageOutcome.COMMAND or parse_command(row["text"]) is not None for row in since)
 
 
 def _by_content(
