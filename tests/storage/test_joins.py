@@ -188,6 +188,23 @@ async def test_a_running_turn_is_left_alone(store: Store, clock: FakeClock, say:
     assert await store.finish_turn(running.id, TurnEnd(state=TurnState.FAILED, reason="a test"))
 
 
+async def test_a_turn_answers_fifty_messages_at_most(store: Store, clock: FakeClock, say: Say) -> None:
+    lines = [ScreenedArrival(arrival=say(str(number)), verdict=ANSWER, joining=LINE) for number in range(60)]
+    await store.take_in_all(lines)
+    first = await claim(store, clock)
+    await store.finish_turn(first.id, TurnEnd(state=TurnState.FAILED, reason="a test"))
+    assert (len(first.messages), len((await claim(store, clock)).messages)) == (50, 10)
+
+
+async def test_the_next_piece_of_a_text_may_come_after_a_restart(store: Store, clock: FakeClock, say: Say) -> None:
+    await store.take_in(say("1"), ANSWER, joining=Joining(is_line=True, fills=True))
+    clock.shift(3600)
+    await store.recover("", clock.now())
+    assert isinstance(await store.claim_turn(MAIN, clock.now()), Ready)
+    await store.take_in(say("2"), ANSWER, joining=LINE)
+    assert ids(await claim(store, clock)) == ["1", "2"]
+
+
 async def test_explain_says_what_joined_and_why(store: Store, clock: FakeClock, say: Say) -> None:
     await store.take_in(say("1"), ANSWER, joining=LINE)
     await store.take_in(say("2"), ANSWER, joining=LINE)

@@ -14,6 +14,11 @@ JOIN_MOST = timedelta(seconds=3)
 SOON = timedelta(seconds=1.5)
 """How long after a message a forward, a continuation or an album's item still belongs to it."""
 
+JOINED_AT_MOST = 50
+"""Messages of one turn; the next one begins another."""
+JOINED_CHARS = 100_000
+"""Characters of the messages of one turn, beyond which no other joins."""
+
 
 class JoinReason(StrEnum):
     """Why a message is answered together with the one before it."""

@@ -64,8 +64,9 @@ from belino.storage.home import Home
 from belino.storage.static_vectors import SearchConfig
 from belino.storage.store import Store, open_store
 from belino.turns.agents import Agents
+from belino.turns.environment import Environment, TurnMedia, TurnObservers
 from belino.turns.reply import Downloads, Flushed, Replies
-from belino.turns.runner import Environment, TurnMedia, TurnObservers, TurnRunner
+from belino.turns.runner import TurnRunner
 
 if TYPE_CHECKING:
     from belino.gateway.readings import BackgroundReadings

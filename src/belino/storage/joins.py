@@ -4,9 +4,9 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from belino.domain.commands import parse_command
-from belino.domain.joining import SOON, Joining, JoinReason
+from belino.domain.joining import JOINED_AT_MOST, JOINED_CHARS, SOON, Joining, JoinReason
 from belino.domain.message import Message
-from belino.domain.outcome import Standing, TurnState
+from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.stored import Verdict
 from belino.storage.database import TableRow, Tx
 from belino.storage.row_ids import Conversation
@@ -114,22 +114,24 @@ def _is_fresh(turn: TableRow, joining: Joining) -> bool:
     if turn["suspect"] or turn["retries"]:
         return False
     if turn["state"] == TurnState.RUNNING:
-        return bool(turn["id"] == joining.restarts and not turn["restarts"])
+        return bool(turn["id"] == joining.restarts and not turn["restarts"] and not turn["reason"])
     return bool(turn["attempt"] == 0)
 
 
 def _is_closed(tx: Tx, said: list[TableRow], message: Message) -> bool:
-    """Whether nothing joins these any more: one was edited, is a command or still to be heard, or one came since."""
+    """Whether nothing joins these: they are many, one was edited, is a command or is to be heard, or one came since."""
+    if len(said) >= JOINED_AT_MOST or sum(len(one["text"]) for one in said) > JOINED_CHARS:
+        return True
     if any(one["edited"] is not None or parse_command(one["text"]) is not None for one in said):
         return True
     if said[0]["standing"] != Standing.MAY_COMMAND:
         return True
     since = tx.execute(
-        "SELECT text FROM messages WHERE conversation = (SELECT conversation FROM messages WHERE id = ?1) "
+        "SELECT text, outcome FROM messages WHERE conversation = (SELECT conversation FROM messages WHERE id = ?1) "
         "AND id > ?1 AND author_id = ?2",
         (max(one["id"] for one in said), message.author.id),
     )
-    return any(parse_command(row["text"]) is not None for row in since)
+    return any(row["outcome"] == MessageOutcome.COMMAND or parse_command(row["text"]) is not None for row in since)
 
 
 def _by_content(

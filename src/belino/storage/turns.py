@@ -15,6 +15,7 @@ import orjson
 
 from belino.domain.errors import StoreError
 from belino.domain.failpoints import failpoint
+from belino.domain.joining import JOIN_MOST
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.outcome import Stage, Standing, Step, TurnState
 from belino.domain.stored import ClaimedTurn, ManifestEntry, ReadPosition, Ready, Session, StoredMessage, TurnEnd
@@ -238,14 +239,19 @@ def recover(tx: Tx, owner: str, begun: int, album_wait: int, now: int, *, limit:
 
     Turns of other owners are not touched, whatever their state.
 
-    The wait of an album for its other items begins again. A turn whose ready time lies in the future only because the
-    clock was set back is due now.
+    The wait for the other items of an album, or the next piece of a split text, begins again. A turn whose ready time
+    lies in the future only because the clock was set back is due now.
     """
     own = "owner IN (?, '')"
     tx.execute(
         f"UPDATE turns SET ready = ? WHERE {own} AND state = 'waiting' AND album IS NOT NULL AND attempt = 0 "
         "AND retries = 0 AND created < ?",
         (begun + album_wait, owner, begun),
+    )
+    tx.execute(
+        f"UPDATE turns SET ready = ? WHERE {own} AND state = 'waiting' AND unfinished = 1 AND attempt = 0 "
+        "AND retries = 0 AND created < ?",
+        (begun + JOIN_MOST // timedelta(microseconds=1), owner, begun),
     )
     # A person stopped them, and the process died before they ended.
     tx.execute(

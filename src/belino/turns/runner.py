@@ -2,26 +2,23 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
 
 from belino.aio.deadline import deadline, or_abandon
-from belino.aio.retry import Retry
 from belino.config import Config
 from belino.context.history import History
 from belino.context.prompt import system_prompt
 from belino.delivery.send import ParcelNews
-from belino.delivery.typing import Signs
-from belino.domain.commands import ChatCommand, CommandEffect
+from belino.domain.commands import ChatCommand
 from belino.domain.errors import AgentError, MemoryLost, StoreError, place_of, reason_of
 from belino.domain.failpoints import failpoint
 from belino.domain.media import TEXT_AND_PICTURES, MediaBlock
 from belino.domain.message import ConversationKey
-from belino.domain.outcome import Counters, Stage, Step, TurnState
-from belino.domain.ports import Adapter, Agent, Clock, Drafts, accepted_by
+from belino.domain.outcome import Stage, Step, TurnState
+from belino.domain.ports import Adapter, Drafts, accepted_by
 from belino.domain.reply import Parcel
 from belino.domain.stored import ClaimedTurn, RefRecord, Session, TurnEnd
 from belino.domain.turn import (
@@ -37,17 +34,16 @@ from belino.domain.turn import (
     Usage,
 )
 from belino.media.fetch import Fetcher
-from belino.media.render import Renderer
 from belino.net.tap import on_behalf
-from belino.storage.home import Home
 from belino.storage.store import Store
 from belino.tools.acting import Acting
 from belino.tools.tool_context import ToolContext
 from belino.tools.toolbox import make_toolbox
 from belino.turns.agents import Agents, accepted_in, agent_may
 from belino.turns.attach import MediaAttacher, attaches
-from belino.turns.drafts import Draft, DraftWriter, TurnEvents, without_folders
-from belino.turns.failure import Length, TellsOwners, TurnFailure, TurnFailures, empty, failure_of, not_kept
+from belino.turns.drafts import Draft, DraftWriter, without_folders
+from belino.turns.environment import Environment, TurnMedia, TurnObservers
+from belino.turns.failure import Length, TurnFailure, TurnFailures, empty, failure_of, not_kept
 from belino.turns.prompt import PromptBuilder, Withdrawn
 from belino.turns.reading import (
     ADDRESSED,
@@ -62,59 +58,12 @@ from belino.turns.reply import Replies
 from belino.turns.state import RecordingFetcher, TurnProgress, repaired
 from belino.turns.underway import Underway, WatchedToolbox
 
-if TYPE_CHECKING:
-    from belino.understanding.read import Understanding
-
 log = logging.getLogger(__name__)
 
 CANCEL_SECONDS = 5.0
 """How long a cancelled agent may take to end before it is abandoned."""
 NOTE_CHARS = 500
 """Characters of a tool's progress note that people see."""
-
-
-class RecordsTurns(Protocol):
-    """The part of the recorder that a running turn needs."""
-
-    def run_turn(self, agent: Agent, turn: Turn) -> AsyncIterator[ReplyPart]: ...
-    def ended(self, claimed: ClaimedTurn, end: TurnEnd) -> None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnMedia:
-    """Where a turn's tools get media from."""
-
-    fetcher: Fetcher
-    renderer: Callable[[], Renderer]
-    """Made with the first toolbox: its cache costs start-up time."""
-    understanding: "Callable[[], Understanding | None]"
-    """Made with the first media that is to be read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnObservers:
-    """The parts of the gateway that are notified of a turn's progress."""
-
-    events: TurnEvents
-    counters: Counters
-    recorder: RecordsTurns
-    owners: TellsOwners
-    replied: Callable[[ConversationKey], None]
-    """Called when parcels of a conversation are in the outbox."""
-    signs: Signs
-    commanded: Callable[[ChatCommand, ClaimedTurn, str], Awaitable[CommandEffect]]
-    """Says what the spoken command of a turn changes, and its answer; with the id of its message."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
-    """The environment that turns run in."""
-
-    config: Config
-    home: Home
-    clock: Clock
-    insist: Retry
-    """Retries a store call until it succeeds."""
 
 
 class TurnRunner:
@@ -290,13 +239,9 @@ class TurnRunner:
         except Exception as error:  # noqa: BLE001 - any error of an agent ends its turn visibly
             if self.underway.is_restarted(claimed.id):
                 return None
-            failure = failure_of(error)
-            if scope is not None and scope.expired():
-                failure = TurnFailure(f"the agent did not finish within {allowed.turn_seconds} seconds")
-            if why := self.underway.aborted.get(claimed.conversation):
-                return await progress.end(TurnState.ABORTED, why)
-            log.warning("turn %d (trace %s) fails: %s", claimed.id, claimed.trace, failure.trace or place_of(error))
-            return await self._failed(claimed, progress, failure)
+            is_late = scope is not None and scope.expired()
+            late = TurnFailure(f"the agent did not finish within {allowed.turn_seconds} seconds")
+            return await self._broken(claimed, progress, late if is_late else failure_of(error), error)
         finally:
             progress.needed.close()
             self._doing.pop(claimed.conversation, None)
@@ -304,10 +249,19 @@ class TurnRunner:
             self.underway.answered(claimed)
         if aborted:
             return await progress.end(TurnState.ABORTED, aborted)
-        return None if self.underway.is_restarted(claimed.id) else await self._reply(claimed, progress, final)
+        return None if self.underway.is_restarted(claimed.id) else await self._said(claimed, progress, final)
 
-    async def _reply(self, claimed: ClaimedTurn, progress: TurnProgress, final: Final) -> TurnEnd:
-        """The end of a turn by the agent's answer, by its silence, or by an answer without content."""
+    async def _broken(
+        self, claimed: ClaimedTurn, progress: TurnProgress, failure: TurnFailure, error: Exception
+    ) -> TurnEnd:
+        """The end of a turn whose agent was stopped, or failed."""
+        if why := self.underway.aborted.get(claimed.conversation):
+            return await progress.end(TurnState.ABORTED, why)
+        log.warning("turn %d (trace %s) fails: %s", claimed.id, claimed.trace, failure.trace or place_of(error))
+        return await self._failed(claimed, progress, failure)
+
+    async def _said(self, claimed: ClaimedTurn, progress: TurnProgress, final: Final) -> TurnEnd:
+        """The end of a turn whose agent came to its end."""
         if progress.silence is not None:
             return await progress.chose_silence()
         parcels = await self._replies.parcels(claimed, repaired(final.text), progress.offers, progress.note)
