@@ -350,6 +350,22 @@ class Drafts(Adapter, Edits, Protocol):
         ...
 
 
+@runtime_checkable
+class StreamsDrafts(Protocol):
+    """Can show an answer while it streams without a message: the preview vanishes, and the answer is sent whole."""
+
+    def stream_pause(self, conversation: ConversationKey) -> float | None:
+        """Seconds between changes of a preview; None where it has none, or the platform refused one before."""
+        ...
+
+    async def stream_draft(self, parcel: Parcel) -> None:
+        """Show a draft as far as it is written, for half a minute; the same key changes the same preview.
+
+        Undeliverable if the platform has none here: the draft is then a message, and is not tried as a preview again.
+        """
+        ...
+
+
 def pause_between_drafts(shown: DraftsShown, *, direct: bool, pauses: tuple[float, float]) -> float | None:
     """The `draft_pause` for an adapter's setting: `pauses` are those in direct messages and elsewhere."""
     if shown == "never" or (shown == "direct" and not direct):

@@ -283,8 +283,10 @@ class TurnRunner:
             self.underway.answered(claimed)
         if aborted:
             return await progress.end(TurnState.ABORTED, aborted)
-        if self.underway.is_restarted(claimed.id):
-            return None
+        return None if self.underway.is_restarted(claimed.id) else await self._reply(claimed, progress, final)
+
+    async def _reply(self, claimed: ClaimedTurn, progress: TurnProgress, final: Final) -> TurnEnd:
+        """The end of a turn by the agent's answer, by its silence, or by an answer without content."""
         if progress.silence is not None:
             return await progress.chose_silence()
         parcels = await self._replies.parcels(claimed, repaired(final.text), progress.offers, progress.note)

@@ -64,7 +64,7 @@ FILE_HOSTS = ("files", "files-origin")
 REF_LETTERS = "sl"
 API = "Web API"
 
-DRAFT_PAUSES = 3.0, 5.0
+DRAFT_PAUSES = 1.5, 3.0
 GAP_SECONDS = 10.0
 """After a longer gap everything is caught up; after a shorter one, only recently active places."""
 LATELY, FEW_PLACES = timedelta(minutes=15), 10

@@ -14,11 +14,11 @@ from urllib.parse import quote, urlsplit
 from belino.adapters.telegram.authors import PLATFORM, TelegramBot
 from belino.adapters.telegram.capabilities import LIMITS, WORKS, local_limits
 from belino.adapters.telegram.client import (
+    MethodUnknown,
     NoSuchPage,
     NotFound,
     OverlongAnswer,
     PollConflict,
-    RichUnknown,
     SendPacing,
     TelegramClient,
     TelegramRefused,
@@ -26,9 +26,9 @@ from belino.adapters.telegram.client import (
 from belino.adapters.telegram.doctor import check_bot
 from belino.adapters.telegram.media import FETCH_BYTES, TelegramDownload
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
-from belino.adapters.telegram.send import TYPING, UPLOADS, delete, edit, react, send, show_action
+from belino.adapters.telegram.send import TYPING, UPLOADS, delete, edit, react, send, show_action, show_draft
 from belino.domain.emoji import emoji_character
-from belino.domain.errors import AdapterError, ConfigError, MarkupRefused
+from belino.domain.errors import AdapterError, ConfigError, MarkupRefused, Undeliverable
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey
@@ -63,7 +63,8 @@ LEAST_PAUSE = 1.0
 BATCH = 100
 # A broken connection is only reopened: proxies cut long polls, and Telegram's own servers restart.
 POLL_TRIES = 5
-DRAFT_PAUSES = 3.0, 9.0
+DRAFT_PAUSES = 1.5, 6.0
+STREAM_PAUSE = 1.0
 MOST_REACTIONS = 1_000
 
 _TOKEN = re.compile(r"[A-Za-z0-9:_-]{1,256}")
@@ -160,6 +161,9 @@ class Adapter:
         self._let_in = asyncio.Event()
         self._reactions: dict[tuple[str, str], str] = {}
         """Our latest reactions, by chat and message."""
+        self._has_drafts = True
+        self._no_drafts: set[str] = set()
+        """Chats in which Telegram refused a draft."""
         self._has_rich = True
         """Whether the server has rich messages, as far as we know; those that are older than the method do not."""
         self.limits = local_limits() if config.local_files else LIMITS
@@ -195,7 +199,7 @@ class Adapter:
         form = parcel if self._has_rich else replace(parcel, rich="")
         try:
             return await self._pacing.call(parcel.conversation.channel, lambda: work(form))
-        except (NoSuchPage, NotFound, RichUnknown) as error:
+        except (NoSuchPage, NotFound, MethodUnknown) as error:
             if not form.rich:
                 raise
             self._has_rich = False
@@ -227,6 +231,22 @@ class Adapter:
         """Slower in groups, which accept twenty messages and edits a minute from a bot."""
         direct = conversation.channel.isdecimal()  # a group's id is negative, a business chat's has a connection
         return pause_between_drafts(self._config.drafts, direct=direct, pauses=DRAFT_PAUSES)
+
+    def stream_pause(self, conversation: ConversationKey) -> float | None:
+        """Previews are for private chats, and for servers that know them."""
+        private = conversation.channel.isdecimal() and self._has_drafts
+        return STREAM_PAUSE if private and conversation.channel not in self._no_drafts else None
+
+    async def stream_draft(self, parcel: Parcel) -> None:
+        """Show a draft without a message: https://core.telegram.org/bots/api#sendmessagedraft."""
+        try:
+            await self._pacing.call(parcel.conversation.channel, lambda: show_draft(self._client, parcel))
+        except (NoSuchPage, NotFound, MethodUnknown) as error:
+            self._has_drafts = False
+            raise Undeliverable("this Bot API server has no drafts") from error
+        except Undeliverable:
+            self._no_drafts.add(parcel.conversation.channel)
+            raise
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
         """Show typing, which is all that Telegram shows."""

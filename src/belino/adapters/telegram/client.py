@@ -23,7 +23,7 @@ from belino.domain.errors import (
 )
 from belino.domain.limits import Markup, SendAs
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
-from belino.domain.reply import SLOWEST_BYTES_A_SECOND, Parcel
+from belino.domain.reply import SLOWEST_BYTES_A_SECOND, Parcel, ParcelKind
 from belino.net.client import LONGEST_WAIT, error_for, header, http_date
 from belino.net.json_fields import Raw, from_json, line, real, table, whole
 from belino.net.redact import Secret, redact
@@ -278,8 +278,8 @@ class NotFound(Unauthorized):
     """Telegram does not know the token; a minimal server answers the same for a method it lacks."""
 
 
-class RichUnknown(MarkupRefused):
-    """The server is older than rich messages."""
+class MethodUnknown(AdapterError):
+    """The server is older than a method for which there is a substitute."""
 
 
 class OutOfOrder(AdapterError):
@@ -331,8 +331,8 @@ def has_nothing_to_edit(error: TelegramRefused) -> bool:
 
 def refusal(error: TelegramRefused, parcel: Parcel) -> AdapterError:
     """A refused call as a domain error."""
-    if parcel.rich and _says(error, UNKNOWN_METHOD):
-        return RichUnknown("this Bot API server has no rich messages")
+    if (parcel.rich or parcel.kind is ParcelKind.DRAFT) and _says(error, UNKNOWN_METHOD):
+        return MethodUnknown("this Bot API server is older than the method")
     if parcel.rich and _says(error, *_NO_RICH):
         return MarkupRefused("Telegram cannot read the rich message")
     if parcel.markup is Markup.HTML and _says(error, *_BAD_MARKUP):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from hashlib import sha256
 
 from belino.adapters.telegram.authors import DIRECT_TOPIC
 from belino.adapters.telegram.client import (
@@ -53,6 +54,8 @@ UPLOADS = {
     SendAs.STICKER: "choose_sticker",
     SendAs.DOCUMENT: "upload_document",
 }
+
+MOST_DRAFT_ID = 2**31 - 1
 
 _EDITED_BY = frozenset({"chat_id", "business_connection_id"})
 
@@ -144,6 +147,17 @@ def _message(conversation: ConversationKey, message_id: str) -> dict[str, object
         raise Undeliverable("this is no message that Telegram knows")
     chat = _number(moved) if moved else where_of(conversation)["chat_id"]
     return {"chat_id": chat, "message_id": own}
+
+
+async def show_draft(client: TelegramClient, parcel: Parcel) -> None:
+    """Show a draft in a private chat for half a minute; one with the same id is changed."""
+    where = where_of(parcel.conversation)
+    fields = {name: value for name, value in where.items() if name in ("chat_id", "message_thread_id")}
+    number = int.from_bytes(sha256(parcel.key.encode()).digest()[:4]) % MOST_DRAFT_ID + 1
+    try:
+        await client.call("sendMessageDraft", {**fields, "draft_id": number, **_text(parcel, previews=True)})
+    except TelegramRefused as error:
+        raise refusal(error, parcel) from error
 
 
 async def show_action(client: TelegramClient, conversation: ConversationKey, action: str) -> None:

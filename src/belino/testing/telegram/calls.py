@@ -93,6 +93,7 @@ class TelegramCalls:
             "getchat": self._get_chat,
             "sendmessage": self._sends.message,
             "sendrichmessage": self._sends.rich,
+            "sendmessagedraft": self._sends.draft,
             "sendchataction": self._send_action,
             "editmessagetext": self._sends.edit,
             "deletemessage": self._delete_message,
@@ -272,6 +273,18 @@ class TelegramSends:
         where = self._where(call, chat)
         self._limiter.keep(chat)
         return self._sent(chat, None, where | {"rich_message": message})
+
+    async def draft(self, call: TelegramCall) -> bool:
+        """sendMessageDraft: a preview in a private chat, which is gone after half a minute or with the next message."""
+        chat = self.chat(call)
+        if chat["type"] != "private":
+            raise TelegramRefusal(400, "Bad Request: chat type is not supported")
+        if not call.whole("draft_id", 0):
+            raise TelegramRefusal(400, "Bad Request: draft_id must be non-zero")
+        text = _message_text(call) if call.text("text") else ""
+        self._limiter.keep(chat)
+        self._world.drafts.append((call.whole("draft_id", 0), text))
+        return True
 
     async def media(self, call: TelegramCall) -> Json:
         """sendPhoto and similar methods."""
