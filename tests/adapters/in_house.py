@@ -9,6 +9,7 @@ from typing import Any
 from adapters.harness import LIMIT
 from belino.config import from_table
 from belino.domain.message import ConversationKey
+from belino.domain.ports import Agent
 from belino.domain.stored import StoredMessage
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
@@ -21,7 +22,7 @@ async def at_work(
     path: Path,
     access: dict[str, Any] | None = None,
     *,
-    agent: ScriptedAgent | None = None,
+    agent: Agent | None = None,
     more: dict[str, Any] | None = None,
     **platform: dict[str, Any],
 ) -> AsyncIterator[tuple[Gateway, str]]:

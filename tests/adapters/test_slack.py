@@ -359,7 +359,8 @@ async def test_a_sign_of_work_is_shown_in_threads_once(slack: SlackServer, app: 
     for _ in range(3):
         await app.adapter.show_typing(thread)
     await app.adapter.show_typing(thread, "looking through files")
-    await app.adapter.show_typing(place(general))
+    with pytest.raises(Undeliverable, match="no status here"):
+        await app.adapter.show_typing(place(general))
     assert [words for _, _, words in slack.statuses] == ["is thinking…", "is at work: looking through files"]
 
 

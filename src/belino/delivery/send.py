@@ -24,6 +24,7 @@ from belino.delivery.attempt import (
     without,
 )
 from belino.delivery.connections import Account, ConnectedAccounts
+from belino.delivery.typing import SignMode
 from belino.domain.errors import (
     AdapterError,
     AddressRefused,
@@ -68,8 +69,16 @@ PERHAPS_TWICE = "an earlier try may have arrived too"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryConfig:
-    """How answers are handled that may have arrived, and those that are late."""
+    """How answers are announced, and handled if they may have arrived or are late."""
 
+    sign: SignMode = field(
+        default="auto",
+        metadata={
+            "says": "How people see that an answer is on its way: `auto` shows typing, or a reaction where typing "
+            "cannot be shown; `typing` and `reaction` show that alone, and `off` nothing. ⏳ on a message that waits "
+            "is a reaction too."
+        },
+    )
     uncertain: Literal["hold", "resend"] = field(
         default="hold",
         metadata={

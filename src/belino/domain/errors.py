@@ -181,7 +181,14 @@ class ProviderError(BelinoError):
 
 
 class AgentError(BelinoError):
-    """The agent could not finish its turn."""
+    """The agent could not finish its turn.
+
+    The message is for people in the chat; with `says`, it is for the operator and people read that instead.
+    """
+
+    def __init__(self, message: str = "", *, says: str = "") -> None:
+        super().__init__(message)
+        self.says = says
 
 
 class MemoryLost(AgentError):

@@ -109,6 +109,8 @@ class Limits:
     once: Once
     key_seconds: float | None = None
     """How long the platform is sure to know a key, with Once.KEY; None means for ever."""
+    split_chars: int | None = None
+    """The length, in `unit`, at which people's clients split or end a long text; None if they do not."""
     unit: Unit = Unit.CHARS
     """What `text_chars` and `caption_chars` count."""
     caption_chars: int = 0

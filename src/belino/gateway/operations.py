@@ -13,6 +13,7 @@ from belino.config import AdapterConfig, Config
 from belino.context.history import History
 from belino.delivery.connections import Account
 from belino.delivery.send import Sender
+from belino.delivery.typing import Signs
 from belino.domain.outcome import Counters
 from belino.domain.ports import Adapter, Clock
 from belino.gateway.access import AccountAccess, with_groups
@@ -57,6 +58,7 @@ class AccountOperations(ABC):
     _readers: MediaReaders
     _replies: Replies
     _rng: Random
+    _signs: Signs
     _sender: Sender
     _turns: TurnRunner
 
@@ -100,6 +102,7 @@ class AccountOperations(ABC):
             await self.agents.adopt(agents)
         self._sender.reconfigure(new.delivery)
         self._replies.inline_code_lines = new.delivery.inline_code_lines
+        self._signs.mode = new.delivery.sign
         self.history.reconfigure(new.pace)
         self._turns.reconfigure(new)
         self._intake.hears_first = new.tools.media.audio_preflight

@@ -413,17 +413,21 @@ def _claimed(tx: Tx, row: TableRow, now: int, owner: str, open_file: OpenFile) -
         failures=row["failures"] + int(died),
         doubt=doubt,
         insisted=row["asked"] is not None and not died,
-        asker=_asker(tx, row),
+        askers=_askers(tx, row),
     )
 
 
-def _asker(tx: Tx, parcel: TableRow) -> Requester | None:
-    row = tx.execute(
+def _askers(tx: Tx, parcel: TableRow) -> tuple[Requester, ...]:
+    """Everyone whose message the parcel's turn answers."""
+    rows = tx.execute(
         "SELECT m.author_id, m.author_name, m.author_marks, c.chat_type FROM turns t "
-        "JOIN messages m ON m.id = t.message JOIN channels c ON c.id = m.channel WHERE t.id = ?",
+        "JOIN messages m ON m.id = t.message JOIN channels c ON c.id = m.channel WHERE t.id = ?1 "
+        "UNION ALL SELECT m.author_id, m.author_name, m.author_marks, c.chat_type FROM messages m "
+        "JOIN channels c ON c.id = m.channel WHERE m.turn = ?1 AND m.joined <> ''",
         (parcel["turn"],),
-    ).fetchone()
-    return None if row is None else Requester(author=author_of(row), chat_type=ChatType(row["chat_type"]))
+    )
+    askers = [Requester(author=author_of(row), chat_type=ChatType(row["chat_type"])) for row in rows]
+    return tuple({asker.author.id: asker for asker in askers}.values())
 
 
 def _is_ours(tx: Tx, row: TableRow, fence: int | None) -> bool:

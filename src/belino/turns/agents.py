@@ -6,10 +6,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from belino import registry
-from belino.config import AgentConfig
+from belino.config import AgentConfig, ChannelAccess, Config
 from belino.domain.errors import BelinoError
+from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia
 from belino.domain.message import Author, ConversationKey
-from belino.domain.ports import Agent, Checks, Closes
+from belino.domain.ports import Agent, Checks, ChoosesModels, Closes, accepted_by
 
 
 @dataclass(eq=False, slots=True)
@@ -94,6 +95,17 @@ class Agents:
         """The kind of agent; one kind cannot read the memory of another."""
         return self._kind(agent_at(self._config, conversation))
 
+    def models(self, conversation: ConversationKey) -> tuple[str, ...]:
+        """The models that people may choose from in a conversation."""
+        return agent_at(self._config, conversation).models
+
+    def usable_model(self, conversation: ConversationKey, chosen: str | None) -> str:
+        """The model that people chose, if they still may and the agent can use it; else empty, for its own."""
+        agent = self.at(conversation)
+        if not chosen or chosen not in self.models(conversation) or not isinstance(agent, ChoosesModels):
+            return ""
+        return "" if agent.why_not(chosen) else chosen
+
     def usual(self) -> tuple[str, str]:
         """The name and kind of the default agent."""
         return self._config.name, self._kind(self._config)
@@ -152,3 +164,18 @@ def agent_at(config: AgentConfig, conversation: ConversationKey) -> AgentConfig:
     parts = str(conversation).split(":")
     around = (":".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next((config.places[place] for place in around if place in config.places), config)
+
+
+def agent_may(config: Config, conversation: ConversationKey) -> frozenset[str]:
+    """What the agent may do to messages in a channel: react, edit, delete."""
+    for adapter in config.adapters:
+        if (adapter.platform, adapter.account) == (conversation.platform, conversation.account):
+            rules = adapter.access.channels.get(conversation.channel, ChannelAccess())
+            return frozenset(rules.agent_may)
+    return frozenset()
+
+
+def accepted_in(agent: Agent, *, in_prompt: bool) -> AcceptedMedia:
+    """The blocks that an agent accepts in its prompt, or in the result of a tool."""
+    accepts = accepted_by(agent)
+    return accepts if in_prompt or accepts.in_results else TEXT_AND_PICTURES

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal, Protocol
 
 from belino.aio.deadline import deadline
@@ -316,3 +317,10 @@ def _text_apart(parcels: Sequence[Parcel]) -> list[Parcel]:
         else:
             found.append(parcel)
     return found
+
+
+def without_folders(folder: Path, text: str) -> str:
+    """The text with file names instead of local paths, like the finished answer."""
+    for place in ("outgoing/pending/", "outgoing/", "incoming/"):
+        text = text.replace(f"{folder}/{place}", "")
+    return text

@@ -177,7 +177,8 @@ class Replies:
         if self._voice is None:
             return handed
         try:
-            return await self._voice.add(claimed, text, handed, note)
+            chosen = (await self._store.chat_settings(claimed.conversation)).voice
+            return await self._voice.add(claimed, text, handed, note, chosen=chosen)
         except Exception as error:  # noqa: BLE001 - the text is sent even if speaking fails
             log.warning("the answer of turn %d could not be spoken: %s", claimed.id, place_of(error))
             await note(self._step(NOT_SPOKEN, reason_of(error), FILE_NAME))

@@ -15,6 +15,8 @@ from belino.domain.turn import Compacted, Refused, Usage
 from belino.media.fetch import Fetcher, Progress
 from belino.storage.store import Store
 
+CHOSE_SILENCE = "chose silence"
+
 
 class TurnProgress:
     """Steps for `explain`, pictures shown, cost, and the agent's memory: it is also the turn's SessionMemory."""
@@ -58,6 +60,8 @@ class TurnProgress:
         """Refs and hashes of the pictures the agent got in this turn."""
         self.offers: list[Offer] = []
         """Files the agent passed to be sent."""
+        self.silence: str | None = None
+        """Why nothing is sent, if the agent chose that."""
         self.answers = tuple(message.id for message in turn.messages)
         self.needed = ExitStack()
         """Closed with the turn; until then, the blobs it fetched are not evicted."""
@@ -83,6 +87,16 @@ class TurnProgress:
     async def runs_alone(self) -> None:
         """Record that no other turn runs beside this one, because belino stopped during an earlier attempt at it."""
         await self._note_turn("runs alone", f"attempt {self._turn.attempt}: belino stopped during an earlier one")
+
+    def stay_silent(self, reason: str) -> None:
+        """End the turn without an answer."""
+        self.silence = repaired(reason)
+
+    async def chose_silence(self) -> TurnEnd:
+        """The end of a turn whose agent chose to send nothing; files that it offered are not sent."""
+        reason = self.silence or "it gave no reason"
+        await self.note(Step(at=self._clock.now(), stage=Stage.REPLY, outcome=CHOSE_SILENCE, reason=reason))
+        return await self.end(TurnState.ANSWERED, f"{CHOSE_SILENCE}: {reason}")
 
     async def media_ended(self, record: RefRecord, why: str) -> None:
         """Record the outcome of a requested ref."""

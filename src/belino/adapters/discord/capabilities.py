@@ -42,6 +42,7 @@ def limits_of(upload_bytes: int) -> Limits:
     }
     return Limits(
         text_chars=TEXT_CHARS,
+        split_chars=TEXT_CHARS,
         unit=Unit.UTF16,
         markup=Markup.CHAT,
         once=Once.KEY,

@@ -41,6 +41,7 @@ EDIT_CHARS = 4_000
 
 LIMITS = Limits(
     text_chars=8_000,
+    split_chars=4_000,
     caption_chars=3_000,
     markup=Markup.MRKDWN,
     rich=Rich.MARKDOWN,

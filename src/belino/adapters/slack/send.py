@@ -235,18 +235,22 @@ class ThreadStatus:
         self._shown: dict[ConversationKey, tuple[str, float]] = {}
 
     async def show(self, conversation: ConversationKey, status: str) -> None:
+        """Set the status; Undeliverable where Slack shows none, which is everywhere but in threads."""
         now = self._client.clock.monotonic()
         self._shown = {where: shown for where, shown in self._shown.items() if shown[1] > now}
         known, _ = self._shown.get(conversation, ("", 0.0))
         status = status[:STATUS_CHARS]
-        if conversation.thread is None or known in (status, _STATUS_REFUSED):
+        if conversation.thread is None or known == _STATUS_REFUSED:
+            raise Undeliverable("Slack shows no status here")
+        if known == status:
             return
         self._shown[conversation] = status, now + STATUS_SECONDS
         fields = {"channel_id": conversation.channel, "thread_ts": conversation.thread, "status": status}
         try:
             await self._client.call("assistant.threads.setStatus", fields)
-        except SlackRefused:
+        except SlackRefused as error:
             self._shown[conversation] = _STATUS_REFUSED, now + STATUS_REFUSED_SECONDS
+            raise Undeliverable(f"Slack shows no status here: {error.error}") from error
 
     def over(self, conversation: ConversationKey) -> None:
         """Forget a status; a message clears it."""

@@ -72,19 +72,24 @@ class SlackState:
         """Every edit the bot made, oldest first: ts and text."""
         self.received: list[FakeUpload] = []
         """Every file the bot uploaded and completed, with its hash."""
+        self.mentions_first = False
+        """Whether a mention is reported before the message that holds it: Slack promises no order."""
         self.statuses: list[tuple[str, str, str]] = []
         """Every status the bot showed: channel, thread, text."""
 
     def send_posted(self, channel: Json, message: Json) -> None:
         """Send a message event, and a mention event if it names the bot in a channel."""
         event = self._event(channel, message)
-        self._send_to_members(channel, event)
+        if not self.mentions_first:
+            self._send_to_members(channel, event)
         if BOT_USER in mentioned(message.get("text", "")) and not channel.get("is_im"):
-            names = ("user", "ts", "client_msg_id", "text", "team", "blocks", "files", "thread_ts", "parent_user_id")
+            names = ("user", "ts", "client_msg_id", "text", "team", "blocks", "thread_ts", "parent_user_id")
             mention = {"type": "app_mention", **{name: event[name] for name in names if name in event}}
             mention |= {"channel": channel["id"], "event_ts": message["ts"]}
             if {"app_mentions:read"} <= self.scopes and self.is_member(channel):
                 self.deliveries.event(mention, "app_mention", shared=channel.get("is_ext_shared", False))
+        if self.mentions_first:
+            self._send_to_members(channel, event)
 
     def send_changed(self, channel: Json, message: Json, before: Json) -> Json:
         told = self.payload(channel, message)
