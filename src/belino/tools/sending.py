@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
 
-from belino.delivery.decide import FORM_NAMES, Action, Decision, decide_one
+from belino.delivery.decide import FORM_NAMES, Action, Decision
 from belino.delivery.folders import PENDING, mark_of
 from belino.delivery.outgoing_files import Keeper
 from belino.delivery.speakable import speakable
@@ -19,7 +19,7 @@ from belino.domain.errors import (
     StoreError,
     ToolError,
 )
-from belino.domain.limits import Limits, SendAs
+from belino.domain.limits import SendAs
 from belino.domain.media import Block, MediaKind, TextBlock, kind_of
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock, HttpClient
@@ -102,7 +102,8 @@ class Outlet:
     """The conversation's own folder, with `incoming/` and `outgoing/` in it."""
     keeper: Keeper
     http: HttpClient
-    limits: Limits
+    prepare: Callable[[Offer], Awaitable[Decision]]
+    """Make a file ready for this platform, as far as this installation can; ends in `send` or `refuse`."""
     clock: Clock
     metered: Callable[[], AbstractAsyncContextManager[Meter]]
     """A meter for the bytes that the channel may still fetch today."""
@@ -126,10 +127,11 @@ async def send_media(context: ToolContext, outlet: Outlet, given: Mapping[str, o
     else:
         offer, told = await _offered(context, outlet, arguments, named[0]), ""
     offer = replace(offer, caption=caption, wanted=SendAs(wanted) if wanted else offer.wanted)
-    decision = decide_one(offer, outlet.limits)
+    decision = await outlet.prepare(offer)
     if decision.action is Action.REFUSE:
         raise ToolError(f"{clean_name(offer.name)} cannot be sent here: {decision.reason}")
-    when = await outlet.give(offer)
+    # What was made ready now is sent, in the form that is told now.
+    when = await outlet.give(replace(decision.offer, wanted=decision.send_as))
     return (TextBlock(text=f"{_about(offer)} {when} {_plan(decision)}.{told}"),)
 
 
@@ -232,9 +234,4 @@ def _about(offer: Offer) -> str:
 
 def _plan(decision: Decision) -> str:
     how = f"as {FORM_NAMES[decision.send_as]}"
-    match decision.action:
-        case Action.FIT:
-            how = f"{how}, made to fit"
-        case Action.TRANSCODE:
-            how = f"{how}, re-encoded"
     return f"{how} ({decision.reason})" if decision.reason else how

@@ -204,12 +204,16 @@ class Replies:
             folder=self._home.folder(conversation),
             keeper=self._keeper(),
             http=self._downloads.http,
-            limits=self._limits(conversation),
+            prepare=partial(self._prepared, conversation),
             clock=self._clock,
             metered=partial(self._downloads.limits.take, conversation.whole_channel),
             give=into_reply,
             speaker=self.speaker,
         )
+
+    async def _prepared(self, conversation: ConversationKey, offer: Offer) -> Decision:
+        (decision,) = await self._preparer.prepare((offer,), self._limits(conversation))
+        return decision
 
     async def flush(self, conversation: ConversationKey) -> Flushed:
         """Send the files in `pending` now, without a turn."""
