@@ -8,6 +8,7 @@ import asyncio
 import ipaddress
 import socket
 from base64 import b64encode
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
 
@@ -84,12 +85,11 @@ class Tunnels:
         """A connected socket that leads to this host; ProxyError says why there is none."""
         try:
             async with asyncio.timeout(TUNNEL_SECONDS):
-                sock = await self._connect()
-                try:
+                with ExitStack() as undoing:
+                    sock = await self._connect()
+                    undoing.callback(sock.close)
                     await (self._socks if self._proxy.scheme == "socks5" else self._http)(sock, host, port)
-                except BaseException:
-                    sock.close()
-                    raise
+                    undoing.pop_all()
                 return sock
         except TimeoutError:
             raise ProxyError("the proxy did not answer in time") from None
@@ -103,17 +103,16 @@ class Tunnels:
         found = await loop.getaddrinfo(self._proxy.hostname or "", self._proxy.port or 0, type=socket.SOCK_STREAM)
         failure: OSError = ProxyError("the proxy's name has no address")
         for family, kind, protocol, _, address in found:
-            sock = socket.socket(family, kind, protocol)
-            sock.setblocking(False)
-            try:
-                await loop.sock_connect(sock, address)
-            except OSError as error:
-                sock.close()
-                failure = error
-            except BaseException:
-                sock.close()
-                raise
-            else:
+            with ExitStack() as undoing:
+                sock = socket.socket(family, kind, protocol)
+                undoing.callback(sock.close)
+                sock.setblocking(False)
+                try:
+                    await loop.sock_connect(sock, address)
+                except OSError as error:
+                    failure = error
+                    continue
+                undoing.pop_all()
                 return sock
         raise failure
 
