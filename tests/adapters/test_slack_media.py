@@ -287,3 +287,16 @@ async def test_a_refused_upload_says_why(slack: SlackServer, app: App) -> None:
 async def test_every_form_is_an_upload(app: App) -> None:
     assert SendAs.STICKER not in app.adapter.limits.files
     assert {SendAs.PHOTO, SendAs.VIDEO, SendAs.AUDIO, SendAs.VOICE, SendAs.DOCUMENT} <= set(app.adapter.limits.files)
+
+
+async def test_a_picture_in_a_block_is_fetched_but_not_from_another_conversation(slack: SlackServer, app: App) -> None:
+    picture, ada = make_png(8, 8), slack.user("Ada")
+    shared = slack.say(slack.channel("private", ada, private=True), ada, files=[picture])["files"][0]["id"]
+    own = slack.files.put("F0BLOCK001", FakeUpload(content=picture, name="a.png"), ada["id"], is_public=False).id
+
+    def block(file: str) -> MediaRef:
+        return sent(slack, blocks=[{"type": "image", "slack_file": {"id": file}, "alt_text": "a chart"}])
+
+    assert await app.fetch(block(own)) == picture
+    with pytest.raises(MediaRefused, match="in another conversation"):
+        await app.fetch(block(shared))

@@ -417,3 +417,26 @@ def test_a_canvas_is_named_by_its_title_and_a_clip_has_the_size_of_its_picture()
     first, second = message("text_channel", files=[canvas | {"mode": "quip"}, clip | {"mode": "hosted"}]).media
     assert (first.file_name, first.file_id) == ("Launch plan", None)  # a canvas changes under its id
     assert (second.width, second.height, second.file_id) == (640, 360, "F2")
+
+
+def test_a_picture_in_a_block_becomes_a_ref_wherever_it_is() -> None:
+    image = {"type": "image", "slack_file": {"id": "F0166IJGD2X"}, "alt_text": "inspiration"}
+    link = "https://files.slack.com/files-pri/T0WORK0001-F0ACCESS01/a.png"
+    section = {"type": "section", "text": {"type": "mrkdwn", "text": "look"}}
+    section["accessory"] = {"type": "image", "slack_file": {"url": link}, "alt_text": "a chart"}
+    context = {"type": "context", "elements": [image, {"type": "image", "slack_file": {"id": "../x"}}]}
+    below = {"blocks": [{"type": "image", "slack_file": {"id": "F0BELOW001"}, "alt_text": "below"}]}
+    said = message("text_channel", bot_id="B1", blocks=[image, section, context], attachments=[below])
+    assert [(ref.item, ref.kind, ref.caption, ref.file_id) for ref in said.media] == [
+        ("F0166IJGD2X", "image", "inspiration", None),
+        ("F0ACCESS01", "image", "a chart", None),
+        ("F0BELOW001", "image", "below", None),
+    ]
+
+
+def test_a_picture_on_another_server_has_its_address_in_the_text() -> None:
+    image = {"type": "image", "image_url": "https://pics.example.com/a.png", "alt_text": "a chart"}
+    legacy = {"fallback": "b", "image_url": "https://pics.example.com/b.png"}
+    said = message("text_channel", bot_id="B1", blocks=[image], attachments=[legacy])
+    assert "(a picture: a chart, https://pics.example.com/a.png)" in said.text
+    assert "(with a picture: https://pics.example.com/b.png)" in said.text

@@ -14,6 +14,7 @@ from belino.config.secrets import SECRETS, write_private
 from belino.config.tables import SECTIONS, AccessConfig, AdapterConfig, AgentConfig, Config, ToolsConfig
 from belino.config.validate import build, unknown, what
 from belino.domain.errors import ConfigError
+from belino.net.proxy import ProxyConfig
 
 if TYPE_CHECKING:
     from belino.storage.home import Home
@@ -155,6 +156,10 @@ def _place(name: str) -> str:
     return ":".join(quote(unquote(part), safe="") for part in parts)
 
 
+_PROXY_KEYS = ("proxy", "proxy_login")
+_OWN_KEYS = ("enabled", "access", *_PROXY_KEYS)
+
+
 def _adapters(table: object) -> tuple[AdapterConfig, ...]:
     if not isinstance(table, Mapping):
         raise ConfigError("adapters must be a table; write [adapters.NAME]")
@@ -165,7 +170,7 @@ def _adapters(table: object) -> tuple[AdapterConfig, ...]:
 
 def _accounts(platform: str, table: object) -> Iterator[AdapterConfig]:
     path = f"adapters.{platform}"
-    own, options = _split(table, path, ("enabled", "access", "accounts"))
+    own, options = _split(table, path, (*_OWN_KEYS, "accounts"))
     plugin = registry.find("adapters", platform)
     if not _enabled(own, path):
         return
@@ -173,14 +178,14 @@ def _accounts(platform: str, table: object) -> Iterator[AdapterConfig]:
     if not isinstance(accounts, Mapping):
         raise ConfigError(f"{path}.accounts must be a table; write [{path}.accounts.NAME]")
     if options or "access" in own or not accounts:
-        yield _account(plugin, "default", own, options, path, also=("enabled", "access", "accounts"))
+        yield _account(plugin, "default", own, options, path, also=(*_OWN_KEYS, "accounts"))
     for account, inner in accounts.items():
         inner_path = f"{path}.accounts.{account}"
         if account == "default" and (options or "access" in own):
             raise ConfigError(f"{inner_path} is already [{path}]; give the account another name")
-        own_inner, inner_options = _split(inner, inner_path, ("enabled", "access"))
+        own_inner, inner_options = _split(inner, inner_path, _OWN_KEYS)
         if _enabled(own_inner, inner_path):
-            yield _account(plugin, account, own_inner, inner_options, inner_path, also=("enabled", "access"))
+            yield _account(plugin, account, own_inner, inner_options, inner_path, also=_OWN_KEYS)
 
 
 def _account(
@@ -196,7 +201,8 @@ def _account(
         raise ConfigError(f"{path} must name its account in 1 to 64 characters")
     access = build(AccessConfig, own.get("access", {}), f"{path}.access")
     built = build(plugin.config_type, options, path, also=also)
-    return AdapterConfig(platform=plugin.name, account=account, access=access, options=built)
+    proxy = build(ProxyConfig, {key: own[key] for key in _PROXY_KEYS if key in own}, path)
+    return AdapterConfig(platform=plugin.name, account=account, access=access, proxy=proxy, options=built)
 
 
 def _split(table: object, path: str, ours: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from belino import registry
 from belino.config.tables import SECTIONS, AccessConfig, AgentConfig, ChannelAccess, Config
+from belino.net.proxy import ProxyConfig
 from belino.net.redact import Secret
 from belino.understanding.config import CapabilityTools, MediaTools, ModelEntry, Profile
 
@@ -51,6 +52,7 @@ def reference() -> tuple[Key, ...]:
     keys.append(
         Key(name=f"{anywhere}.enabled", type="boolean", default="true", says="Whether the platform is connected.")
     )
+    keys += _keys(ProxyConfig, anywhere)
     keys += [key for key in _keys(AccessConfig, f"{anywhere}.access") if not key.name.endswith(".channels")]
     keys += _keys(ChannelAccess, f"{anywhere}.access.channels.ID")
     keys.append(

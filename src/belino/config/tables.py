@@ -13,6 +13,7 @@ from belino.delivery.send import DeliveryConfig
 from belino.domain.errors import ConfigError
 from belino.media.fetch import MediaConfig
 from belino.net.guard import NetConfig
+from belino.net.proxy import ProxyConfig
 from belino.net.rest import PaceConfig
 from belino.storage.backup_config import BackupConfig
 from belino.storage.static_vectors import SearchConfig
@@ -201,6 +202,7 @@ class AdapterConfig:
     platform: str
     account: str = "default"
     access: AccessConfig = field(default_factory=AccessConfig)
+    proxy: ProxyConfig = field(default_factory=ProxyConfig)
     options: Any = None
     """The adapter's own Config, read from the same table."""
 

@@ -113,6 +113,10 @@ class AdapterContext(Protocol):
         """Publish a file under a signed, expiring public URL, for platforms that fetch from us."""
         ...
 
+    def open_below(self, folder: Path, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """The bytes of a regular file below a folder that the operator names; no link or `..` leaves it."""
+        ...
+
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         """Report a parsed payload before it is handed in: the raw payload, its parse inputs, and its arrivals.
 

@@ -1,6 +1,8 @@
 """Adapter context: what the gateway gives to an adapter: its account's name, one HTTP client and the clock."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Protocol
 
 from belino import registry
@@ -9,6 +11,7 @@ from belino.domain.errors import AddressRefused, ConfigError
 from belino.domain.message import Arrival
 from belino.domain.ports import Clock, Known
 from belino.domain.reply import OutgoingFile
+from belino.media.jail import open_below
 from belino.net.client import Client
 from belino.net.guard import Guard
 from belino.net.tap import Closable, Listener, TappedClient
@@ -39,7 +42,7 @@ class AccountContext:
     ) -> None:
         self.account = config.account
         self.clock = clock
-        self.client = Client(guard=guard, hosts=own_hosts(config))
+        self.client = Client(guard=guard, hosts=own_hosts(config), proxy=config.proxy, sites=_sites(config))
         self.http: Closable = self.client
         if witness is not None:
             self.http = TappedClient(self.client, witness, (config.platform, config.account))
@@ -51,6 +54,10 @@ class AccountContext:
         """Not supported: no platform that downloads from us is implemented yet."""
         raise ConfigError(f"{file.name} cannot be published: this belino does not serve files to platforms")
 
+    def open_below(self, folder: Path, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """The bytes of a file below a folder of this machine."""
+        return open_below(folder, path)
+
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         """Report a parsed payload to the recorder, if one is set."""
         if self._witness is not None:
@@ -60,6 +67,14 @@ class AccountContext:
         """Report a part of the account to its health, if one is kept."""
         if self._health is not None:
             self._health.report(self._key, part, problem, is_refusal=is_refusal)
+
+
+def _sites(config: AdapterConfig) -> tuple[str, ...]:
+    """The domains of the platform, which an account's proxy serves: its module's `SITES`."""
+    try:
+        return tuple(getattr(registry.find("adapters", config.platform).module, "SITES", ()))
+    except ConfigError:
+        return ()
 
 
 def own_hosts(config: AdapterConfig) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Seq
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -197,6 +198,12 @@ class RecordedContext:
     async def publish(self, file: OutgoingFile) -> str:
         """Refused: nothing is published from a cassette."""
         raise ConfigError(f"{file.name} cannot be published: a replay is offline")
+
+    @asynccontextmanager
+    async def open_below(self, folder: Path, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Refused: a cassette has the bytes it was made with."""
+        raise MediaExpired("the cassette was made without these bytes")
+        yield  # pragma: no cover - makes this a generator
 
     def parsed(self, payload: object, known: Known, arrivals: Sequence[object]) -> None:
         """Ignored: the replay passes arrivals in itself."""

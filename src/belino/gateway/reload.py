@@ -160,7 +160,9 @@ class Reloader:
         changed = [
             account
             for account, config in after.items()
-            if account not in before or before[account].options != config.options or account in reconnect
+            if account not in before
+            or account in reconnect
+            or (before[account].options, before[account].proxy) != (config.options, config.proxy)
         ]
         prepared = await self._prepare(new, [after[account] for account in changed])
         gateway.config = new
@@ -287,6 +289,7 @@ def _account_differences(old: object, new: object) -> Iterator[str]:
     for name in dict.fromkeys((*before, *after)):
         if name in before and name in after:
             yield from differences(before[name].access, after[name].access, f"{name}.access")
+            yield from differences(before[name].proxy, after[name].proxy, name)
             yield from differences(before[name].options, after[name].options, name)
         else:
             yield name

@@ -255,7 +255,7 @@ class Fetcher:
             case MediaOutcome.TOO_LARGE if ref.size is None:
                 raise MediaTooLarge(record.reason or f"{ref.id} is over {format_size(limit)}", limit=limit)
         if ref.size is not None and ref.size > limit:
-            raise MediaTooLarge(f"{format_size(ref.size)} is over {format_size(limit)}", limit=limit)
+            raise MediaTooLarge(f"{format_size(ref.size)} is over {format_size(limit)} (media.max_bytes)", limit=limit)
 
     async def _once_per_account(self, record: RefRecord, turnstile: "_Turnstile") -> Blob:
         """The bytes that the account has of the same file; without them, those of the platform."""

@@ -11,7 +11,7 @@ import stat
 import struct
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -196,6 +196,17 @@ def _seen(path: str, status: os.stat_result) -> Seen:
         size=status.st_size,
         plain=plain,
     )
+
+
+@asynccontextmanager
+async def open_below(folder: Path, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
+    """The bytes of a regular file below a folder that is not ours; MediaError says why it is unavailable."""
+    try:
+        jail = Jail(folder)
+    except StoreError:
+        raise MediaError("the folder cannot be opened") from None
+    with jail, jail.open(path) as file:
+        yield file.pieces()
 
 
 def _must_be_plain(status: os.stat_result) -> None:

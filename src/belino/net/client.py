@@ -7,13 +7,23 @@ log.
 import asyncio
 import json as json_format
 import socket
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, closing, contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from belino.aio.idle_timeout import IdleTimeout
 from belino.domain.errors import (
@@ -27,11 +37,14 @@ from belino.domain.errors import (
 )
 from belino.domain.ports import HttpAnswer, WebSocket
 from belino.net.guard import REFUSED, CheckedUrl, Guard, as_http, parse_url, redirected
+from belino.net.proxy import ProxyConfig, ProxyError, Tunnels
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
     from httpx2 import AsyncClient as AsyncClient  # for callers that receive one
     from httpx2 import Request, Response
+
+_Way = Literal["proxy", "named", "guarded"]
 
 MOST_REDIRECTS = 3
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -127,12 +140,17 @@ class Client:
         guard: Guard | None = None,
         hosts: Iterable[str] = (),
         resolve: Callable[[str, int], Awaitable[Sequence[str]]] = look_up,
+        proxy: ProxyConfig | None = None,
+        sites: Collection[str] = (),
     ) -> None:
+        """`proxy` serves the account's own hosts and, over HTTPS, those below the platform's `sites`; no others."""
         own = tuple(hosts)
         self._own = Guard(host if _has_port(host) else f"{host}:443" for host in own) if own else None
         self._guard = (guard or Guard()).naming(host for host in own if _has_port(host))
         self._resolve = resolve
-        self._sessions: dict[bool, ClientSession] = {}
+        self._tunnels = Tunnels(proxy) if proxy is not None and proxy.proxy is not None else None
+        self._sites = tuple(sites)
+        self._sessions: dict[_Way, ClientSession] = {}
         self._requests = 0
         self._idle = asyncio.Event()
 
@@ -176,7 +194,7 @@ class Client:
         self._guard.check(place)
         with _as_adapter_errors("web socket", timeout):
             async with asyncio.timeout(timeout):
-                opened = await self._session(named=self._guard.names(place)).ws_connect(
+                opened = await self._session(place).ws_connect(
                     URL(str(place), encoded=True),
                     max_msg_size=SOCKET_MESSAGE_BYTES,
                     autoclose=False,
@@ -240,7 +258,7 @@ class Client:
         url = URL(str(place))
         if (url.scheme, url.raw_host, url.port) != place.origin:
             raise AddressRefused(REFUSED)  # two parsers disagree: the URL is refused
-        return await self._session(named=self._guard.names(place)).request(
+        return await self._session(place).request(
             method,
             url,
             headers=headers,
@@ -254,13 +272,25 @@ class Client:
         # Plain HTTP can be read in transit: only where the operator wrote the port.
         return self._own.names(place) and (place.scheme == "https" or self._guard.names(place))
 
-    def _session(self, *, named: bool) -> "ClientSession":
-        if named not in self._sessions:
-            from belino.net.connect import open_session
+    def _session(self, place: CheckedUrl) -> "ClientSession":
+        """One session for each way, so that no connection opened for a place that the operator named serves others."""
+        named = self._guard.names(place)
+        way: _Way = "proxy" if self._is_proxied(place) else "named" if named else "guarded"
+        if way not in self._sessions:
+            from belino.net.connect import open_session, open_tunnelled_session
 
-            # Two sessions, so that no connection opened for a place that the operator named serves another request.
-            self._sessions[named] = open_session(None if named else self._guard, self._resolve)
-        return self._sessions[named]
+            if way == "proxy" and self._tunnels is not None:
+                self._sessions[way] = open_tunnelled_session(self._tunnels)
+            else:
+                self._sessions[way] = open_session(None if named else self._guard, self._resolve)
+        return self._sessions[way]
+
+    def _is_proxied(self, place: CheckedUrl) -> bool:
+        if self._tunnels is None:
+            return False
+        scheme, host, _ = place.origin
+        below = any(host == site or (host or "").endswith(f".{site}") for site in self._sites)
+        return (self._own is not None and self._own.names(place)) or (below and scheme == "https")
 
 
 class _Answer:
@@ -327,6 +357,8 @@ def _as_adapter_errors(method: str, timeout: float) -> Iterator[None]:
             raise AddressRefused(REFUSED) from None
         untrusted = isinstance(error, ClientConnectorCertificateError)
         why = "its certificate is not trusted here" if untrusted else type(error).__name__
+        if isinstance(error.__cause__, ProxyError):
+            why = str(error.__cause__)
         raise Unreached(f"a {method} did not reach the platform: {why}") from None
     except TimeoutError:
         raise Unanswered(f"the platform did not answer a {method} within {timeout:g} seconds") from None

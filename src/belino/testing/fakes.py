@@ -2,13 +2,16 @@
 
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia, Block, ImageBlock, TextBlock
 from belino.domain.message import Arrival
 from belino.domain.ports import Clock, HttpClient, Known
 from belino.domain.reply import OutgoingFile
 from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Turn, Usage
+from belino.media.jail import open_below
 from belino.testing.clock import FakeClock
 
 
@@ -35,6 +38,9 @@ class FakeContext:
     async def publish(self, file: OutgoingFile) -> str:
         self.published.append(file)
         return f"https://belino.test/published/{file.sha256}"
+
+    def open_below(self, folder: Path, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        return open_below(folder, path)
 
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         self.reported.append((payload, known(), arrivals))

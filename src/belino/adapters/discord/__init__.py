@@ -145,6 +145,10 @@ class Config:
         return name == OFFICIAL_HOST or name.endswith(f".{OFFICIAL_HOST}")
 
 
+SITES = frozenset({"discord.com", "discord.gg", "discordapp.com", "discordapp.net"})
+"""The platform's domains, which an account's proxy serves."""
+
+
 def hosts(config: Config) -> frozenset[str]:
     """Hosts that may receive credentials; a server that the operator names may be a private one."""
     named = {host_of(config.api_url)}

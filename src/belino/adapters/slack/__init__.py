@@ -156,6 +156,10 @@ class Config:
                 check_base_url(key, as_http(url))
 
 
+SITES = frozenset({"slack.com", "slack-edge.com", "slack-files.com"})
+"""The platform's domains, which an account's proxy serves."""
+
+
 def hosts(config: Config) -> frozenset[str]:
     """Hosts that may receive the tokens: the API, its file hosts, and others that the configuration names."""
     api = host_of(config.api_url)

@@ -60,7 +60,7 @@ _EVENTS = {
     "message_deleted": "a deletion that names no message",
 }
 _MOVES = frozenset(name for name, what in _EVENTS.items() if what in ("someone joined", "someone left"))
-NAME_CHARS, GIST_CHARS = 100, 200
+NAME_CHARS, GIST_CHARS, ADDRESS_CHARS = 100, 200, 300
 
 
 def readable(text: str, me: SlackApp, directory: Directory) -> str:
@@ -240,7 +240,14 @@ class Blocks:
 
 def _picture(block: Raw) -> str:
     said = line(table(block, "title"), "text") or line(block, "alt_text")
-    return f"(a picture: {said})" if said else "(a picture)"
+    address = _address(words(block, "image_url"))
+    told = ", ".join(part for part in (said, address) if part)
+    return f"(a picture: {told})" if told else "(a picture)"
+
+
+def _address(url: str) -> str:
+    """The address of a picture that is kept elsewhere, on one line and without secrets."""
+    return " ".join(link(url).split())[:ADDRESS_CHARS]
 
 
 def _lines(*parts: str) -> str:
@@ -328,8 +335,9 @@ class Attachments:
             yield ": ".join(part for part in (name, value) if part)
         yield self._blocks.text(tables(raw, "blocks"))
         yield from wordings_of(tables(raw, "files"))
-        if words(raw, "image_url") or words(raw, "thumb_url"):
-            yield "(with a picture)"
+        if url := words(raw, "image_url") or words(raw, "thumb_url"):
+            address = _address(url)
+            yield f"(with a picture: {address})" if address else "(with a picture)"
         yield readable(line(raw, "footer"), self._me, self._directory)
 
 

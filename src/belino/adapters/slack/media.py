@@ -1,6 +1,7 @@
 """Media of messages: files as refs that hold ids only, and their bytes by fresh links from files.info."""
 
 import re
+from collections.abc import Iterator
 
 from belino.adapters.slack.client import SlackClient, SlackRefused
 from belino.domain.errors import MediaError, MediaExpired, MediaRefused
@@ -8,7 +9,7 @@ from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import SourceMessage
 from belino.domain.ports import HttpAnswer
 from belino.net.guard import host_of, parse_url
-from belino.net.json_fields import Raw, count, line, measure, mime, table, words, yes
+from belino.net.json_fields import UNKNOWN_MIME, Raw, count, line, measure, mime, table, tables, words, yes
 from belino.net.rest import LinkedFile
 from belino.net.stream import retried
 
@@ -30,6 +31,8 @@ _ADVICE = (
 )
 
 _FILE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_IN_LINK = re.compile(r"/files-(?:pri|tmb)/T[A-Z0-9]+-(F[A-Z0-9]{2,30})[/-]")
+MOST_BLOCKS, MOST_NESTED = 100, 1_000
 # How files without bytes are described.
 WITHOUT_BYTES = {
     "tombstone": "a file that was deleted",
@@ -48,6 +51,21 @@ def refs_of(files: tuple[Raw, ...], source: SourceMessage) -> tuple[MediaRef, ..
             caption = source.caption if not found else ""
             found[words(file, "id")] = _ref(file, source, caption or None)
     return tuple(found.values())
+
+
+def pictures_in(raw: Raw, source: SourceMessage) -> Iterator[MediaRef]:
+    """The files that the image blocks of a message or attachment show; Slack keeps them for its app."""
+    pile, seen = list(reversed(tables(raw, "blocks")[:MOST_BLOCKS])), 0
+    while pile and (seen := seen + 1) <= MOST_NESTED:
+        block = pile.pop()
+        shown = table(block, "slack_file")
+        found = _IN_LINK.search(words(shown, "url"))
+        own = words(shown, "id") or (found[1] if found is not None else "")
+        if _FILE_ID.fullmatch(own):
+            caption = line(table(block, "title"), "text") or line(block, "alt_text") or None
+            locator = {"file": own, "channel": source.where.channel}
+            yield source.ref(item=own, kind=MediaKind.IMAGE, mime=UNKNOWN_MIME, caption=caption, locator=locator)
+        pile += reversed([*tables(block, "elements"), *filter(None, (table(block, "accessory"),))])
 
 
 def file_ref(file_id: str, mime: str, source: SourceMessage) -> MediaRef:
@@ -99,6 +117,18 @@ def _name(file: Raw) -> str | None:
     return name[:NAME_CHARS] or None
 
 
+def _is_shown_in(file: Raw, channel: str) -> bool:
+    """Whether a block may show a file: it is public, shared in the block's channel, or kept for blocks only.
+
+    The writer of a block chooses the id, which may be that of a file in another conversation of the app.
+    """
+    places: set[object] = set()
+    for key in ("channels", "groups", "ims"):
+        listed = file.get(key)
+        places |= {each for each in listed if isinstance(each, str)} if isinstance(listed, list) else set()
+    return yes(file, "is_public") or not places or channel in places
+
+
 class SlackDownload(LinkedFile):
     """Downloads a file, by Slack's current private link."""
 
@@ -138,6 +168,8 @@ class SlackDownload(LinkedFile):
             if (access := words(file, "file_access")) in _NOT_SHOWN:
                 raise self._hidden(access)
             raise self._expired(words(file, "mode") or access)
+        if (here := self._ref.locator.get("channel")) and not _is_shown_in(file, here):
+            raise MediaRefused(f"Slack shares {self.shown} in another conversation, and not in this one")
         self._is_page, self._size = mime_of(file) in _PAGES, count(file, "size")
         return self._checked(file)
 

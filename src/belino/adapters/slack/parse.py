@@ -16,8 +16,16 @@ from belino.adapters.slack.authors import (
     stamp,
     user_named,
 )
-from belino.adapters.slack.content import Attachments, Blocks, pasted, readable, what_it_is, wordings_of
-from belino.adapters.slack.media import refs_of
+from belino.adapters.slack.content import (
+    MOST_ATTACHMENTS,
+    Attachments,
+    Blocks,
+    pasted,
+    readable,
+    what_it_is,
+    wordings_of,
+)
+from belino.adapters.slack.media import pictures_in, refs_of
 from belino.domain.media import MediaRef
 from belino.domain.message import (
     UNKNOWN_AUTHOR,
@@ -141,7 +149,7 @@ def said(
     source = SourceMessage(where=where, message_id=own_id, sent=sent, caption=text)
     files = tables(raw, "files") or as_tables([raw.get("file")])  # a single file, in the old format
     below = Attachments(view.me, view.directory).read(tables(raw, "attachments"), source)
-    refs = refs_of((*files, *below.files), source)
+    refs = _each_once(refs_of((*files, *below.files), source), pictures_of(raw, source))
     whole = "\n".join(part for part in (text, *wordings_of(files), below.text) if part)
     message = Message(
         conversation=where,
@@ -163,6 +171,20 @@ def said(
     if words(raw, "subtype") not in _SAID or not (whole or refs or below.forward or below.quote):
         return as_unsupported(message, what_it_is(raw, author.name))
     return message
+
+
+def pictures_of(raw: Raw, source: SourceMessage) -> Iterator[MediaRef]:
+    """The pictures in a message's blocks, and in those of its legacy attachments."""
+    yield from pictures_in(raw, source)
+    for each in tables(raw, "attachments")[:MOST_ATTACHMENTS]:
+        yield from pictures_in(each, source)
+
+
+def _each_once(refs: tuple[MediaRef, ...], pictures: Iterator[MediaRef]) -> tuple[MediaRef, ...]:
+    found = {ref.item: ref for ref in refs}
+    for picture in pictures:
+        found.setdefault(picture.item, picture)
+    return tuple(found.values())
 
 
 def _event(event: Raw, raw: Raw, view: SlackParseContext) -> tuple[Arrival, ...]:

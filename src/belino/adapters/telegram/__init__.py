@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from typing import ClassVar, Literal
 from urllib.parse import quote, urlsplit
 
@@ -23,8 +24,8 @@ from belino.adapters.telegram.client import (
     TelegramClient,
     TelegramRefused,
 )
-from belino.adapters.telegram.doctor import check_bot
-from belino.adapters.telegram.media import FETCH_BYTES, TelegramDownload
+from belino.adapters.telegram.doctor import check_bot, local_findings
+from belino.adapters.telegram.media import FETCH_BYTES, LocalServerDisk, TelegramDownload
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
 from belino.adapters.telegram.send import TYPING, UPLOADS, delete, edit, react, send, show_action, show_draft
 from belino.domain.emoji import emoji_character
@@ -54,6 +55,8 @@ log = logging.getLogger(__name__)
 
 OFFICIAL_URL = "https://api.telegram.org"
 REF_LETTERS = "tg"
+SITES = frozenset({"telegram.org"})
+"""The platform's domains, which an account's proxy serves."""
 API = "Bot API"
 SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - the header's name
 
@@ -101,6 +104,13 @@ class Config:
         metadata={"says": "Whether api_url is a server of your own that runs with `--local`: files up to 2000 MB."},
     )
 
+    local_root: Path | None = field(
+        default=None,
+        metadata={
+            "says": "The folder of a server of your own that runs with `--local`, as this machine sees it: files are "
+            "read there, up to 2000 MB."
+        },
+    )
     rich_messages: bool = field(
         default=True,
         metadata={
@@ -120,6 +130,10 @@ class Config:
         if not _TOKEN.fullmatch(self.token.reveal()):
             raise ConfigError("token is not a bot token; it looks like 123456:ABC-DEF and comes from @BotFather")
         check_base_url("api_url", self.api_url)
+        if self.local_root is not None and not self.local_root.is_absolute():
+            raise ConfigError("local_root must be a whole path, such as /var/lib/telegram-bot-api")
+        if self.local_root is not None and self.api_url.rstrip("/") == OFFICIAL_URL:
+            raise ConfigError("local_root is the folder of a server of your own; name that server in api_url")
         if self.public_url is not None:
             check_base_url("public_url", self.public_url, plain_nearby=self.api_url != OFFICIAL_URL)
         if self.mode == "webhook" and not _SECRET.fullmatch(_revealed(self.webhook_secret)):
@@ -166,7 +180,7 @@ class Adapter:
         """Chats in which Telegram refused a draft."""
         self._has_rich = True
         """Whether the server has rich messages, as far as we know; those that are older than the method do not."""
-        self.limits = local_limits() if config.local_files else LIMITS
+        self.limits = local_limits() if config.local_files or config.local_root is not None else LIMITS
         if not config.rich_messages:
             self.limits = replace(self.limits, rich=None)
 
@@ -268,7 +282,9 @@ class Adapter:
     def open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Download the bytes of a ref by a fresh link, which is valid for an hour and is then requested again."""
         clock, token = self._context.clock, self._config.token
-        return TelegramDownload(self._client, clock, ref, limit=self._most, token=token).open()
+        root = self._config.local_root
+        disk = None if root is None else LocalServerDisk(root=root, open_below=self._context.open_below)
+        return TelegramDownload(self._client, clock, ref, limit=self._most, token=token, disk=disk).open()
 
     @property
     def _most(self) -> int:
@@ -278,7 +294,8 @@ class Adapter:
     async def check(self) -> Sequence[Finding]:
         """Token, privacy mode, webhook and clock, for the doctor."""
         name = f"{PLATFORM}:{self._context.account}"
-        return await check_bot(self._client, self._context.clock, name=name, webhook=self._config.mode == "webhook")
+        found = await check_bot(self._client, self._context.clock, name=name, webhook=self._config.mode == "webhook")
+        return (*found, *local_findings(name, self._config.local_root, large=self._most > FETCH_BYTES))
 
     def screen_hook(self, hook: Hook) -> HookAnswer | None:
         """Refuse a call without our secret, which Telegram sends in a header."""

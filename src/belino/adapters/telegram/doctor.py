@@ -1,6 +1,8 @@
 """Doctor checks of a bot: its token, privacy mode, webhook and the local clock."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from belino.adapters.telegram.client import TelegramClient
 from belino.domain.errors import AdapterError
@@ -22,6 +24,19 @@ async def check_bot(client: TelegramClient, clock: Clock, *, name: str, webhook:
     except AdapterError:
         hook = Finding(name=f"{name} webhook", ok=False, says="the Bot API does not say whether one is set")
     return (*_bot(as_table(me.result), name), hook, *clock_findings(name, "Telegram", theirs=me.date, ours=clock.now()))
+
+
+def local_findings(name: str, root: Path | None, *, large: bool) -> Iterator[Finding]:
+    """What a server with --local gives: the size of its files, and whether its folder can be read."""
+    if large:
+        says = "the server gives files of up to 2000 MB, of which belino fetches those within media.max_bytes"
+        yield Finding(name=f"{name} size", ok=True, says=says)
+    if root is None:
+        return
+    good = root.is_dir() and not root.is_symlink() and os.access(root, os.R_OK | os.X_OK)
+    says = "the server's folder can be read" if good else "the server's folder (local_root) cannot be read"
+    cure = "" if good else "Let belino's user read it, for example by the group of the server's user; it is no link."
+    yield Finding(name=f"{name} files", ok=good, says=says, cure=cure)
 
 
 def _bot(me: Raw, name: str) -> Iterator[Finding]:

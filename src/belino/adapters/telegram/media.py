@@ -1,7 +1,9 @@
 """Media of messages: files as refs that hold ids only, and their bytes by fresh links from getFile."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from belino.adapters.telegram.client import TelegramClient, TelegramRefused
 from belino.domain.errors import AdapterError, MediaError, MediaExpired, MediaTooLarge
@@ -121,16 +123,68 @@ def _name(file: Raw) -> str | None:
     return name[:NAME_CHARS] or None
 
 
+OpenBelow = Callable[[Path, str], AbstractAsyncContextManager[AsyncIterator[bytes]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalServerDisk:
+    """The folder of a server with --local, as this machine sees it."""
+
+    root: Path
+    open_below: OpenBelow
+
+    @asynccontextmanager
+    async def open(self, path: str, own_folders: tuple[str, ...]) -> AsyncIterator[AsyncIterator[bytes]]:
+        """A file of the bot, and of no other one on the same server, by the path that the server names."""
+        folder = next((folder for folder in own_folders if folder in path), None)
+        if folder is None:
+            raise AdapterError("the Bot API server names a file outside the bot's own folder")
+        name = f"{folder.strip('/')}/{path.partition(folder)[2]}"
+        if any(step in ("", ".", "..") for step in name.split("/")):
+            raise AdapterError("the Bot API named no file that can be fetched")
+        opened = AsyncExitStack()
+        try:
+            chunks = await opened.enter_async_context(self.open_below(self.root, name))
+        except MediaError as error:
+            # Telegram has it: the operator may have named another folder, or its rights are missing.
+            raise MediaError(f"adapters.telegram.local_root does not give the server's file: {error}") from error
+        async with opened:
+            yield chunks
+
+
 class TelegramDownload(LinkedFile):
     """Downloads a file, by links that are valid for an hour."""
 
     gone = frozenset({404, 410})
 
-    def __init__(self, client: TelegramClient, clock: Clock, ref: MediaRef, *, limit: int, token: Secret) -> None:
+    def __init__(
+        self,
+        client: TelegramClient,
+        clock: Clock,
+        ref: MediaRef,
+        *,
+        limit: int,
+        token: Secret,
+        disk: "LocalServerDisk | None" = None,
+    ) -> None:
+        """`disk` is that of a server with --local, if it is to be read."""
         super().__init__(ref, clock, get=client.file)
         self._client = client
         self._limit = limit
         self._token = token
+        self._disk = disk
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The bytes: from the disk of the server if it names a path there, else over HTTP."""
+        self._check_size(self._ref.size)
+        path = "" if self._disk is None else await self._path(attempts=ATTEMPTS)
+        if self._disk is not None and path.startswith("/"):
+            async with self._disk.open(path, self._own_folders()) as chunks:
+                yield chunks
+            return
+        async with super().open() as chunks:
+            yield chunks
 
     async def first_link(self) -> str:
         """The link; files that Telegram never provides are refused here, without a call if the size is known."""
@@ -138,6 +192,9 @@ class TelegramDownload(LinkedFile):
         return await self.link(attempts=ATTEMPTS)
 
     async def link(self, *, attempts: int = 1) -> str:
+        return self._over_http(await self._path(attempts=attempts))
+
+    async def _path(self, *, attempts: int) -> str:
         fields = {"file_id": self._ref.locator.get("file_id", "")}
         try:
             told = await retried(
@@ -150,7 +207,7 @@ class TelegramDownload(LinkedFile):
             raise self._refusal(error) from error
         file = as_table(told)
         self._check_size(count(file, "file_size"))
-        return self._over_http(words(file, "file_path"))
+        return words(file, "file_path")
 
     def dead(self, status: int) -> MediaError:
         # Telegram has the file, or getFile would have failed: this may be temporary, or the operator may fix it.
@@ -170,18 +227,21 @@ class TelegramDownload(LinkedFile):
     def _over_http(self, path: str) -> str:
         """The path of a link. A server with --local names a path on its own disk; we never open one."""
         if path.startswith("/"):
-            # The folder has the bot's name; on file systems without colons, with a tilde.
-            name = self._token.reveal()
-            folder = next((folder for folder in (f"/{name}/", f"/{name.replace(':', '~')}/") if folder in path), None)
+            folder = next((folder for folder in self._own_folders() if folder in path), None)
             if folder is None:
                 raise AdapterError(
-                    "the Bot API server names a file on its own disk, which belino does not open; "
-                    "serve its folder over HTTP as the page on Telegram says"
+                    "the Bot API server names a file on its own disk; set adapters.telegram.local_root to its folder, "
+                    "or serve that folder over HTTP, as the page on Telegram says"
                 )
             path = path.partition(folder)[2]
         if not path or any(step in ("", ".", "..") for step in path.split("/")) or "\\" in path:
             raise AdapterError("the Bot API named no file that can be fetched")
         return path
+
+    def _own_folders(self) -> tuple[str, ...]:
+        """The server's folder of this bot: it has the token as its name, on disks without colons with a tilde."""
+        name = self._token.reveal()
+        return f"/{name}/", f"/{name.replace(':', '~')}/"
 
     def _check_size(self, size: int | None) -> None:
         if size is not None and size > self._limit:

@@ -5,6 +5,7 @@ Facts are from core.telegram.org/bots/api and bots/faq; error texts are those of
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.ports import Clock
@@ -32,6 +33,7 @@ class TelegramServer(TelegramWorld, PlatformServer[TelegramCall]):
     People act through the methods of TelegramWorld (`say`, `edit`, `react` …); `calls` and `bytes_served` count the
     cost of the bot, `requests` records all calls except getUpdates; `fail` takes a method (`file` for downloads) and
     the faults of `testing.faults`. `big_files` is a local Bot API server: no 20 MB limit.
+    With `local_root` it runs with --local: getFile writes the file below that folder and names its path there.
     """
 
     platform = "telegram"
@@ -45,11 +47,18 @@ class TelegramServer(TelegramWorld, PlatformServer[TelegramCall]):
         username: str = "belino_bot",
         pace: TelegramPace | None = None,
         big_files: bool = False,
+        local_root: Path | None = None,
     ) -> None:
         PlatformServer.__init__(self, clock or SystemClock())
         TelegramWorld.__init__(self, self.clock, bot_name=username, bot_id=int(token.partition(":")[0]))
         self.token = token
-        self._answers = TelegramCalls(self, self.clock, pace=pace or TelegramPace(), big_files=big_files)
+        self._answers = TelegramCalls(
+            self,
+            self.clock,
+            pace=pace or TelegramPace(),
+            big_files=big_files or local_root is not None,
+            local_folder=None if local_root is None else local_root / token,
+        )
         self._group = asyncio.TaskGroup()
         self._pusher: asyncio.Task[None] | None = None
 

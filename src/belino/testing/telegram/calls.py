@@ -3,6 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -78,8 +79,18 @@ UNCHANGED = (
 class TelegramCalls:
     """Every method, by its name in lower case."""
 
-    def __init__(self, world: TelegramWorld, clock: Clock, *, pace: TelegramPace, big_files: bool) -> None:
+    def __init__(
+        self,
+        world: TelegramWorld,
+        clock: Clock,
+        *,
+        pace: TelegramPace,
+        big_files: bool,
+        local_folder: Path | None = None,
+    ) -> None:
+        """`local_folder` is the bot's own folder on the disk of a server with --local."""
         self.world = world
+        self._local_folder = local_folder
         self._clock = clock
         self._big_files = big_files
         self._sends = TelegramSends(world, clock, pace=pace, big_files=big_files)
@@ -183,11 +194,18 @@ class TelegramCalls:
         if stored.size > DOWNLOAD_BYTES and not self._big_files:
             raise TelegramRefusal(400, "Bad Request: file is too big")
         stored.opened_at = self._clock.monotonic()
+        path = stored.path
+        if self._local_folder is not None:
+            local = self._local_folder / path
+            local.parent.mkdir(parents=True, exist_ok=True)
+            content = stored.upload.content
+            local.write_bytes(content if isinstance(content, bytes) else content())
+            path = str(local)
         return {
             "file_id": stored.file_id,
             "file_unique_id": stored.unique_id,
             "file_size": stored.size,
-            "file_path": stored.path,
+            "file_path": path,
         }
 
     async def _get_chat(self, call: TelegramCall) -> Json:
