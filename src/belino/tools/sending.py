@@ -45,6 +45,7 @@ FETCH_SECONDS = 120.0
 ANSWER_SECONDS = 30.0
 FOLDERS = ("outgoing/pending", "outgoing", "incoming")
 """Where a bare name is looked up, in this order."""
+AUTO = "auto"
 NO_FILE = "there is no such file in this conversation's folders; save it there first, then give its path"
 
 _PROPERTIES: Mapping[str, object] = {
@@ -54,8 +55,7 @@ _PROPERTIES: Mapping[str, object] = {
     "caption": {"type": "string"},
     "as": {
         "type": "string",
-        "enum": [form.value for form in SendAs],
-        "description": "Left out: what suits the file best.",
+        "enum": [AUTO, *(form.value for form in SendAs)],
     },
 }
 SEND_MEDIA = ToolSpec(
@@ -117,11 +117,12 @@ async def send_media(context: ToolContext, outlet: Outlet, given: Mapping[str, o
     """Add one file to the reply, and report how it will be sent."""
     ways = ("path", "ref", "url", *(("text",) if outlet.speaker is not None else ()))
     arguments = Arguments(given, (*ways, "caption", "as"))
-    named = [name for name in ways if given.get(name) is not None]
+    named = [name for name in ways if arguments.has(name)]
     if len(named) != 1:
         raise ToolError(f"give exactly one of {', '.join(ways[:-1])} or {ways[-1]}")
-    caption = arguments.words("caption", most=CAPTION_CHARS) if given.get("caption") else ""
-    wanted = arguments.choice("as", [*SendAs], "")
+    caption = arguments.words("caption", most=CAPTION_CHARS) if arguments.has("caption") else ""
+    wanted = arguments.choice("as", [AUTO, *SendAs], AUTO)
+    wanted = "" if wanted == AUTO else wanted
     if named == ["text"] and outlet.speaker is not None:
         offer, told = await _spoken(outlet.speaker, arguments, wanted, context.conversation)
     else:
@@ -160,7 +161,7 @@ async def _offered(context: ToolContext, outlet: Outlet, arguments: Arguments, w
             case "path":
                 return await _from_path(outlet, arguments.words("path", most=PATH_CHARS))
             case "ref":
-                return await _from_ref(context, outlet, arguments.text("ref") or "")
+                return await _from_ref(context, outlet, arguments.ref("ref") or "")
             case _:
                 return await _from_url(outlet, arguments.words("url", most=URL_CHARS))
     except StoreError as error:
