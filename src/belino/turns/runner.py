@@ -561,7 +561,7 @@ def attaches(config: Config) -> bool:
 def _accepted(agent: Agent, *, in_prompt: bool) -> AcceptedMedia:
     """The blocks that an agent accepts in its prompt, or in the result of a tool."""
     accepts = accepted_by(agent)
-    return accepts if in_prompt or accepts.in_results else TEXT_AND_PICTURES
+    return accepts if in_prompt or accepts.in_results else replace(TEXT_AND_PICTURES, files=accepts.files)
 
 
 def _without_folders(folder: Path, text: str) -> str:
