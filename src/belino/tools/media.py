@@ -78,8 +78,8 @@ def fetch_spec(
         description=(
             "Get one media item of this channel by its ref. as=auto: a picture to look at, anything else"
             f"{copy} with its forms and their price in tokens. text: what a document, table, mail or archive holds; "
-            "image, thumb: a picture, or a page of a PDF; frames, sheet: moments of a video, or all pictures of an album "
-            f"on one{only}.{read} What was shown to you before is only named, unless again=true."
+            "image, thumb: a picture, or a page of a PDF; frames, sheet: moments of a video, or all pictures of an "
+            f"album on one{only}.{read} What was shown to you before is only named, unless again=true."
         ),
         schema={
             "type": "object",
