@@ -168,7 +168,7 @@ def test_a_tools_text_is_cut_where_the_cli_would_hide_it_in_a_file(tmp_path: Pat
     file = FileBlock(path=tmp_path / "a.ogg", mime="audio/ogg", ref=REF, sha256="0" * 64)
     long, told = tool_content((TextBlock(text="x" * (RESULT_CHARS + 1)), file), {})
     assert len(long["text"]) == RESULT_CHARS + len(CUT) and told["text"] == CUT
-    assert tool_content((file,), {})[0]["text"] == f"[File: {tmp_path / 'a.ogg'}, audio/ogg, ref:{REF}]"
+    assert tool_content((file,), {})[0]["text"] == f"[File: a.ogg, audio/ogg, ref:{REF}]"
 
 
 @pytest.mark.parametrize(

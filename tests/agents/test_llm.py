@@ -361,13 +361,14 @@ async def test_a_model_that_sees_nothing_is_given_words(chat: ModelServer) -> No
     assert WIRES["chat"].images(chat.asked[0].body) == []
 
 
-async def test_a_file_is_a_path_to_a_model(chat: ModelServer, tmp_path: object) -> None:
+async def test_a_file_is_no_path_to_a_model(chat: ModelServer, tmp_path: object) -> None:
     from pathlib import Path
 
     block = FileBlock(path=Path("/folder/report.pdf"), mime="application/pdf", ref=REF, sha256="s")
     async with WIRES["chat"].agent(chat) as agent:
         await played(agent, turn(block))
-    assert "File: /folder/report.pdf (application/pdf)" in json.dumps(chat.asked[0].body)
+    assert f"[A file that you cannot open: application/pdf, ref:{REF}]" in json.dumps(chat.asked[0].body)
+    assert "/folder" not in json.dumps(chat.asked[0].body)
 
 
 @pytest.mark.parametrize("name", ["chat", "responses", pytest.param("gemini", marks=pytest.mark.slow)])

@@ -333,7 +333,7 @@ async def _media_item_json(context: ToolContext, media: _ShownMedia) -> dict[str
     )
     if media.failed:
         return told | {"error": media.words}
-    paths = [str(block.path) for block in media.shown if isinstance(block, FileBlock)]
+    paths = [f"{block.path.parent.name}/{block.path.name}" for block in media.shown if isinstance(block, FileBlock)]
     return told | {"note": media.words, "path": paths[0] if paths else None}
 
 

@@ -67,16 +67,19 @@ def fetch_spec(
     """The description of `fetch_media`, with the readings that can be made here and the blocks that the agent takes."""
     taken = [form for form, formats in zip(NATIVE, (accepts.documents, accepts.audio), strict=True) if formats]
     forms = [form for form in FORMS if form in _MADE_HERE or form in readings or form in taken]
+    copy, only = " as a copy in your folder,", "; file: only the copy"
+    if not accepts.files:
+        forms.remove("file")
+        copy = only = ""
     read = "".join(f" {words}." for form, words in _READ.items() if form in readings)
     read += f" {', '.join(taken)}: a PDF or sound itself." if taken else ""
     return ToolSpec(
         name="fetch_media",
         description=(
-            "Get one media item of this channel by its ref. as=auto: a picture to look at, anything else as the path "
-            "of a copy in your folder, with its forms and their price in tokens. text: what a document, table, mail or "
-            "archive holds; image, thumb: a picture, or a page of a PDF; frames, sheet: moments of a video, or all "
-            "pictures of an album on one; file: only the path."
-            f"{read} What was shown to you before is only named, unless again=true."
+            "Get one media item of this channel by its ref. as=auto: a picture to look at, anything else"
+            f"{copy} with its forms and their price in tokens. text: what a document, table, mail or archive holds; "
+            "image, thumb: a picture, or a page of a PDF; frames, sheet: moments of a video, or all pictures of an "
+            f"album on one{only}.{read} What was shown to you before is only named, unless again=true."
         ),
         schema={
             "type": "object",
@@ -148,6 +151,7 @@ def wish_of(context: ToolContext, arguments: Arguments | None = None) -> RenderO
             cursor=given.text("cursor"),
             max_tokens=given.number_or_none("max_tokens", least=LEAST_TOKENS, most=MOST_TOKENS),
             sees_images=context.sees_images,
+            opens_files=context.accepts.files,
             block_bytes=context.image_block_bytes,
             block_side=context.image_block_side,
         )

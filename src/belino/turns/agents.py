@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from belino import registry
 from belino.config import AgentConfig, ChannelAccess, Config
@@ -178,4 +178,4 @@ def agent_may(config: Config, conversation: ConversationKey) -> frozenset[str]:
 def accepted_in(agent: Agent, *, in_prompt: bool) -> AcceptedMedia:
     """The blocks that an agent accepts in its prompt, or in the result of a tool."""
     accepts = accepted_by(agent)
-    return accepts if in_prompt or accepts.in_results else TEXT_AND_PICTURES
+    return accepts if in_prompt or accepts.in_results else replace(TEXT_AND_PICTURES, files=accepts.files)

@@ -28,13 +28,13 @@ class Agent:
 
     remembers = True
     sees_images = True
-    # The SDK drops documents from tool results: they go with the prompt.
-    accepts = AcceptedMedia(documents=DOCUMENTS, in_results=False)
 
     def __init__(self, config: Config) -> None:
         find_cli()
         self._config = config
         self.model = config.model
+        # The SDK drops documents from tool results: they go with the prompt.
+        self.accepts = AcceptedMedia(documents=DOCUMENTS, in_results=False, files=config.read_files)
         self._live: OrderedDict[ConversationKey, CliSession] = OrderedDict()
         """Processes that wait for their next turn, the longest waiting first."""
         self._timers: dict[ConversationKey, asyncio.TimerHandle] = {}

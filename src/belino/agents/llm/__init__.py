@@ -163,6 +163,7 @@ class Agent:
         reads = chosen.reads_documents if config.reads_documents is None else config.reads_documents
         hears = chosen.hears_audio if config.hears_audio is None else config.hears_audio
         return AcceptedMedia(
+            files=False,
             documents=chosen.facts.documents if reads else None,
             audio=chosen.facts.audio if hears else None,
             tokens=int(config.history_tokens * ATTACHED),
