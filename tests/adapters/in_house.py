@@ -18,12 +18,16 @@ from belino.web.server import serve
 
 @asynccontextmanager
 async def at_work(
-    path: Path, access: dict[str, Any] | None = None, **platform: dict[str, Any]
+    path: Path,
+    access: dict[str, Any] | None = None,
+    *,
+    agent: ScriptedAgent | None = None,
+    **platform: dict[str, Any],
 ) -> AsyncIterator[tuple[Gateway, str]]:
     """A gateway that listens to this platform, and the address of its web door; `access` names its owners."""
     adapters = {**platform, "web": {"enabled": False}}
     config = from_table({"adapters": adapters, "server": {"port": 0}, "access": access or {}})
-    async with Gateway(config, Home.at(path), agent=ScriptedAgent()) as gateway, asyncio.TaskGroup() as group:
+    async with Gateway(config, Home.at(path), agent=agent or ScriptedAgent()) as gateway, asyncio.TaskGroup() as group:
         ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         group.create_task(gateway.run())
         door = group.create_task(serve(gateway, ready=ready.set_result))

@@ -118,6 +118,8 @@ class Limits:
     """The total size of the files of one album."""
     text_with_files: bool = False
     """Text is sent in the same call as files."""
+    buttons: bool = False
+    """Whether choices are shown as buttons; otherwise as numbers in the text."""
     fetch_bytes: int | None = None
     """The largest file the platform lets us fetch."""
 

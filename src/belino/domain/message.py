@@ -184,6 +184,8 @@ class Message:
     """The language tag that the platform reports for its sender, such as `de-AT`."""
     thread_report: ThreadReport | None = None
     """What the platform reports about the thread under it, as in its history."""
+    press: str | None = None
+    """The key of the button that it is a press of; its text is then that of the choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -418,6 +418,19 @@ CREATE TABLE owner_notices (
 ) STRICT, WITHOUT ROWID;
 """
 
+# The choices of questions, by the keys that platforms return, and answers in doubt that were reported to people.
+M035_CHOICES = """
+CREATE TABLE choices (
+    key TEXT PRIMARY KEY, question TEXT NOT NULL, position INTEGER NOT NULL, conversation TEXT NOT NULL,
+    channel TEXT NOT NULL, parcel TEXT NOT NULL, label TEXT NOT NULL, value TEXT NOT NULL, style TEXT NOT NULL,
+    who TEXT NOT NULL, is_numbered INTEGER NOT NULL, created INTEGER NOT NULL, chosen TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX choices_of_parcel ON choices (parcel);
+CREATE INDEX choices_of_question ON choices (question);
+CREATE INDEX choices_of_conversation ON choices (conversation, created);
+CREATE TABLE reported_doubts (parcel TEXT PRIMARY KEY, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -453,4 +466,5 @@ STEPS = (
     M032_OTHER_NAMES,
     M033_SEARCH_VECTORS,
     M034_GROUPS_AND_NOTICES,
+    M035_CHOICES,
 )

@@ -16,6 +16,7 @@ from belino.storage.earlier_files import earlier_files
 from belino.storage.parcels import (
     SELECT,
     OpenFile,
+    buttons_of,
     detach_edit,
     insert_parcels,
     insert_unasked,
@@ -390,7 +391,7 @@ def _next(tx: Tx, conversation: int, now: int) -> TableRow | int | None:
 
 
 def _claimed(tx: Tx, row: TableRow, now: int, owner: str, open_file: OpenFile) -> ClaimedParcel:
-    parcel = parcel_of(row, open_file)
+    parcel = parcel_of(row, open_file, buttons_of(tx, row["key"]))
     died = row["state"] == ParcelState.SENDING
     doubt = Doubt(row["doubt"]).unanswered() if died else Doubt(row["doubt"])
     tx.execute(

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from belino.domain.choice import Button
 from belino.domain.errors import StoreError
 from belino.domain.limits import Markup, SendAs
 from belino.domain.media import MediaRef, kind_of
@@ -229,7 +230,17 @@ def parcel_row(tx: Tx, key: str) -> TableRow:
     return row
 
 
-def parcel_of(row: TableRow, open_file: OpenFile) -> Parcel:
+def buttons_of(tx: Tx, key: str) -> tuple[Button, ...]:
+    """The buttons of a parcel; none once a choice was made, or where they are numbers in its text."""
+    rows = tx.execute(
+        "SELECT key, label, style FROM choices WHERE parcel = ?1 AND is_numbered = 0 AND NOT EXISTS "
+        "(SELECT 1 FROM choices x WHERE x.parcel = ?1 AND x.chosen IS NOT NULL) ORDER BY position",
+        (key,),
+    )
+    return tuple(Button(key=row["key"], label=row["label"], style=row["style"]) for row in rows)
+
+
+def parcel_of(row: TableRow, open_file: OpenFile, buttons: tuple[Button, ...] = ()) -> Parcel:
     """A row as a parcel to send."""
     return Parcel(
         key=row["key"],
@@ -242,6 +253,7 @@ def parcel_of(row: TableRow, open_file: OpenFile) -> Parcel:
         reply_to=row["reply_to"],
         edits=row["edits"],
         trace=row["trace"],
+        buttons=buttons,
         created=from_micros(row["created"]),
     )
 

@@ -17,6 +17,7 @@ from belino.search.weights import WEIGHTS, Weights
 from belino.storage import uploads
 from belino.storage.access import AccessVerbs
 from belino.storage.blobs import Blobs
+from belino.storage.choices import ChoiceVerbs
 from belino.storage.database import Database, DiskState, to_micros
 from belino.storage.encryption import Keys
 from belino.storage.folder import BlobFolder
@@ -75,7 +76,15 @@ def repair_store(place: Home | str, *, now: datetime) -> "Repaired":
 
 
 class Store(
-    InboxVerbs, OutboxVerbs, LibraryVerbs, TranscriptVerbs, ReadAheadVerbs, SpeechVerbs, AccessVerbs, OwnerVerbs
+    InboxVerbs,
+    OutboxVerbs,
+    LibraryVerbs,
+    TranscriptVerbs,
+    ReadAheadVerbs,
+    SpeechVerbs,
+    AccessVerbs,
+    OwnerVerbs,
+    ChoiceVerbs,
 ):
     """Everything belino stores."""
 

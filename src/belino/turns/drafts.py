@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal, Protocol
 
 from belino.aio.deadline import deadline
@@ -239,3 +240,10 @@ class DraftWriter:
             reply_to=self._claimed.reply_to,
             trace=self._claimed.trace,
         )
+
+
+def without_folders(folder: Path, text: str) -> str:
+    """The text with file names instead of local paths, like the finished answer."""
+    for place in ("outgoing/pending/", "outgoing/", "incoming/"):
+        text = text.replace(f"{folder}/{place}", "")
+    return text

@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from belino.aio.deadline import deadline, or_abandon, ring
@@ -16,6 +15,7 @@ from belino.context.history import History
 from belino.context.prompt import system_prompt
 from belino.delivery.send import ParcelNews
 from belino.delivery.typing import keep_showing
+from belino.domain.choice import Choice
 from belino.domain.errors import AgentError, MemoryLost, StoreError, place_of, reason_of
 from belino.domain.failpoints import failpoint
 from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia, MediaBlock
@@ -46,7 +46,7 @@ from belino.tools.tool_context import ToolContext
 from belino.tools.toolbox import make_toolbox
 from belino.turns.agents import Agents, agent_may
 from belino.turns.attach import MediaAttacher
-from belino.turns.drafts import Draft, DraftWriter, TurnEvents
+from belino.turns.drafts import Draft, DraftWriter, TurnEvents, without_folders
 from belino.turns.prompt import PromptBuilder, Withdrawn
 from belino.turns.reading import ADDRESSED, NOT_ADDRESSED, TurnReader, TurnReadings, is_unheard, names
 from belino.turns.reply import Replies
@@ -286,7 +286,7 @@ class TurnRunner:
             return await progress.end(TurnState.ABORTED, "stopped by a person")
         if progress.silence is not None:
             return await progress.chose_silence()
-        parcels = await self._replies.parcels(claimed, text, progress.offers, progress.note)
+        parcels = await self._replies.parcels(claimed, text, progress.offers, progress.note, progress.choices)
         reason = "" if parcels else "the agent had nothing to say"
         return await progress.end(TurnState.ANSWERED, reason, parcels)
 
@@ -386,6 +386,8 @@ class TurnRunner:
                 progress.spent(part)
             case Refused():
                 await progress.refused(part)
+            case Choice():
+                progress.choices.append(part)
             case TextDelta():
                 if (drafting := self._drafts.get(claimed.conversation)) and progress.silence is None:
                     drafting.write(repaired(part.text))
@@ -492,6 +494,7 @@ class TurnRunner:
             author=self._agents.author(conversation),
             told=self._tell_messages,
             silence=progress.stay_silent if progress else None,
+            ask=partial(self._replies.ask, progress.turn) if progress else None,
         )
 
     async def _failed(self, claimed: ClaimedTurn, progress: TurnProgress, reason: str) -> TurnEnd:
@@ -513,7 +516,7 @@ class TurnRunner:
             adapter.limits,
             self._store,
             pause=pause,
-            clean=partial(_without_folders, self._home.folder(where)),
+            clean=partial(without_folders, self._home.folder(where)),
             clock=self._clock,
             put=lambda: self._replied(where),
         )
@@ -584,13 +587,6 @@ def _accepted(agent: Agent, *, in_prompt: bool) -> AcceptedMedia:
     """The blocks that an agent accepts in its prompt, or in the result of a tool."""
     accepts = accepted_by(agent)
     return accepts if in_prompt or accepts.in_results else TEXT_AND_PICTURES
-
-
-def _without_folders(folder: Path, text: str) -> str:
-    """The text with file names instead of local paths, like the finished answer."""
-    for place in ("outgoing/pending/", "outgoing/", "incoming/"):
-        text = text.replace(f"{folder}/{place}", "")
-    return text
 
 
 def _reason(error: Exception) -> str:

@@ -28,6 +28,7 @@ STATUS_SECONDS = 60.0
 """Slack shows a status until the answer comes, for two minutes at most."""
 STATUS_REFUSED_SECONDS = 3_600.0
 STATUS_CHARS = 100
+SECTION_CHARS = 3_000
 
 _NOTHING_TO_EDIT = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "msg_too_long"})
 _SENTENCES = {
@@ -76,7 +77,8 @@ async def edit(client: SlackClient, ts: str, parcel: Parcel) -> Receipt:
     """Edit a message's text."""
     if len(str(_text(parcel)["text"])) > EDIT_CHARS:
         raise NothingToEdit(f"Slack changes messages to {EDIT_CHARS} characters at most")
-    fields = {"channel": parcel.conversation.channel, "ts": ts, **_text(parcel)}
+    # Blocks that are left out stay: https://docs.slack.dev/reference/methods/chat.update
+    fields = {"channel": parcel.conversation.channel, "ts": ts, **_text(parcel), "blocks": _blocks(parcel)}
     try:
         told = await client.call("chat.update", fields)
     except SlackRefused as error:
@@ -135,6 +137,7 @@ async def _post(client: SlackClient, parcel: Parcel) -> Receipt:
     fields = {
         "channel": parcel.conversation.channel,
         **_text(parcel),
+        "blocks": _blocks(parcel) or None,
         "thread_ts": parcel.conversation.thread,
         "unfurl_links": False,
         "unfurl_media": False,
@@ -150,6 +153,33 @@ def _text(parcel: Parcel) -> Mapping[str, object]:
     if parcel.markup is Markup.MRKDWN:
         return {"text": parcel.text, "mrkdwn": True}
     return {"text": escaped(parcel.text), "mrkdwn": False}
+
+
+def _blocks(parcel: Parcel) -> list[dict[str, object]]:
+    """The text and its buttons as blocks: https://docs.slack.dev/reference/block-kit/blocks/actions-block."""
+    if not parcel.buttons:
+        return []
+    text, is_marked = str(_text(parcel)["text"]), parcel.markup is Markup.MRKDWN
+    pieces = [text[start : start + SECTION_CHARS] for start in range(0, len(text), SECTION_CHARS)]
+    kind = {"type": "mrkdwn", "verbatim": True} if is_marked else {"type": "plain_text", "emoji": False}
+    sections: list[dict[str, object]] = [{"type": "section", "text": {**kind, "text": piece}} for piece in pieces]
+    elements = [
+        {
+            "type": "button",
+            "action_id": each.key,
+            "value": each.key,
+            "text": {"type": "plain_text", "text": each.label, "emoji": False},
+            **({"style": each.style} if each.style else {}),
+        }
+        for each in parcel.buttons
+    ]
+    return [*sections, {"type": "actions", "elements": elements}]
+
+
+async def tell_apart(client: SlackClient, conversation: ConversationKey, user: str, text: str) -> None:
+    """Show a line to one person only."""
+    fields = {"channel": conversation.channel, "user": user, "text": escaped(text), "thread_ts": conversation.thread}
+    await client.call("chat.postEphemeral", fields)
 
 
 def _when(ts: str, client: SlackClient) -> datetime:

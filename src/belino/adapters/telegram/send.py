@@ -262,7 +262,14 @@ def _moved(receipt: Receipt, chat_id: int | None) -> Receipt:
 
 
 def _text(parcel: Parcel) -> Mapping[str, object]:
-    return {"text": parcel.text} | ({"parse_mode": "HTML"} if parcel.markup is Markup.HTML else {})
+    fields: dict[str, object] = {"text": parcel.text}
+    if parcel.markup is Markup.HTML:
+        fields["parse_mode"] = "HTML"
+    if parcel.buttons:
+        # A row each: several in a row are cut on a phone. An edit without a keyboard removes it.
+        rows = [[{"text": button.label, "callback_data": button.key}] for button in parcel.buttons]
+        fields["reply_markup"] = {"inline_keyboard": rows}
+    return fields
 
 
 def _reply(parcel: Parcel) -> Mapping[str, object]:
