@@ -22,11 +22,12 @@ async def at_work(
     access: dict[str, Any] | None = None,
     *,
     agent: ScriptedAgent | None = None,
+    more: dict[str, Any] | None = None,
     **platform: dict[str, Any],
 ) -> AsyncIterator[tuple[Gateway, str]]:
     """A gateway that listens to this platform, and the address of its web door; `access` names its owners."""
     adapters = {**platform, "web": {"enabled": False}}
-    config = from_table({"adapters": adapters, "server": {"port": 0}, "access": access or {}})
+    config = from_table({"adapters": adapters, "server": {"port": 0}, "access": access or {}, **(more or {})})
     async with Gateway(config, Home.at(path), agent=agent or ScriptedAgent()) as gateway, asyncio.TaskGroup() as group:
         ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         group.create_task(gateway.run())

@@ -8,7 +8,6 @@ import pytest
 from adapters.harness import until
 from adapters.in_house import at_work
 from auditing import accounts_balance
-from belino.domain.turn import Final
 from belino.testing import DiscordServer, ScriptedAgent, SlackServer, TelegramServer, ToolCall
 
 __all__ = ["accounts_balance"]
@@ -19,7 +18,7 @@ CHOSEN = "Deploy now?\n\n✓ No"
 
 @pytest.fixture
 def agent() -> ScriptedAgent:
-    return ScriptedAgent([ASK, Final(silent=True)], "Then I wait.")
+    return ScriptedAgent([ASK], "Then I wait.")
 
 
 async def test_a_button_of_telegram(

@@ -362,8 +362,8 @@ def test_a_command_is_the_message_it_stands_for() -> None:
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("service_user_join", "someone joined"),
-        ("service_pin", "a message was pinned"),
+        ("service_user_join", "Countess joined"),
+        ("service_pin", "a message was pinned: message 1456271666446336000"),
         ("thread_created", "a thread was opened: Side talk"),
         ("thread_starter", "a thread was opened at a message"),
         ("unknown_type", "a message of the type 99"),
@@ -437,3 +437,33 @@ def test_whatever_stands_in_an_event_it_is_read_or_said_to_be_unread(name: str, 
 def test_anything_at_all_is_said_to_be_unread(raw: Any) -> None:
     assert all(isinstance(arrival, Unsupported) for arrival in parsed(raw))
     assert isinstance(is_news(raw), bool)
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"type": 1, "mentions": [{"id": "5", "username": "bob", "global_name": "Bob"}]}, "Bob was added"),
+        ({"type": 2, "mentions": [{"id": "5", "username": "bob"}]}, "bob left"),
+        ({"type": 4, "content": "the harbour"}, "the channel has a new name: the harbour"),
+        ({"type": 6, "message_reference": None}, "a message was pinned"),
+        ({"type": 31, "content": "Tides"}, "a stage has a new topic: Tides"),
+    ],
+)
+def test_a_service_message_tells_its_content(changes: dict[str, Any], what: str) -> None:
+    told = only("service_pin", **changes)
+    assert isinstance(told, Unsupported) and told.what == what
+
+
+def test_a_file_without_a_valid_id_is_named_and_not_blamed_on_an_intent() -> None:
+    said = message("text", content="", attachments=[{"id": "att_1", "filename": "chart.png", "size": 7}])
+    assert (said.text, said.media) == ("- [file] chart.png", ())
+
+
+def test_an_attachment_has_an_id_of_its_bytes_and_a_link_in_a_card_has_none() -> None:
+    given = {"id": "1456271666446336111", "filename": "a.png", "content_type": "image/png"}
+    link = "https://cdn.discordapp.com/attachments/1/1456271666446336222/b.png"
+    said = message("text", attachments=[given], embeds=[{"type": "rich", "image": {"url": link}}])
+    assert [(ref.item, ref.file_id) for ref in said.media] == [
+        (given["id"], given["id"]),
+        ("1456271666446336222", None),
+    ]

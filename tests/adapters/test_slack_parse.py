@@ -391,3 +391,29 @@ def test_the_names_of_a_user_that_are_not_shown_are_the_others() -> None:
     others = {"U1": other_names(user)}
     author = author_of({"user": "U1"}, SlackApp(), Directory(users={"U1": shown_name(user)}, other_names=others))
     assert (author.name, author.other_names) == ("Kit", ("Katherine Ngata", "kngata"))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "what"),
+    [
+        ("service_channel_join", {}, "Ada joined"),
+        ("service_channel_leave", {}, "Ada left"),
+        ("service_channel_name", {}, "the channel has a new name: everybody"),
+        ("service_channel_topic", {}, "the channel has a new topic: Spring"),
+        ("service_channel_purpose", {}, "the channel has a new description: Plans"),
+        ("service_pinned_item", {}, "a message was pinned"),
+        ("service_pinned_item", {"item": {"message": {"text": "We meet\nat 8"}}}, "a message was pinned: We meet at 8"),
+        ("service_pinned_item", {"attachments": [{"text": "We meet at 8"}]}, "a message was pinned: We meet at 8"),
+    ],
+)
+def test_a_service_message_tells_its_content(name: str, changes: dict[str, Any], what: str) -> None:
+    told = one(name, **changes)
+    assert isinstance(told, Unsupported) and told.what == what
+
+
+def test_a_canvas_is_named_by_its_title_and_a_clip_has_the_size_of_its_picture() -> None:
+    canvas = {"id": "F1", "name": "Untitled", "title": "Launch plan", "mimetype": "application/vnd.slack-docs"}
+    clip = {"id": "F2", "name": "clip.mp4", "mimetype": "video/mp4", "thumb_video_w": 640, "thumb_video_h": 360}
+    first, second = message("text_channel", files=[canvas | {"mode": "quip"}, clip | {"mode": "hosted"}]).media
+    assert (first.file_name, first.file_id) == ("Launch plan", None)  # a canvas changes under its id
+    assert (second.width, second.height, second.file_id) == (640, 360, "F2")

@@ -264,7 +264,7 @@ def test_a_reply_to_another_chat_brings_its_file_and_no_foreign_id() -> None:
     ("content", "told"),
     [
         ({"story": {"chat": {"id": 7, "type": "private"}, "id": 3}}, "a story, which bots cannot see"),
-        ({"new_chat_members": [{"id": 7, "first_name": "Eve"}]}, "someone joined"),
+        ({"new_chat_members": [{"id": 7, "first_name": "Eve"}]}, "Eve joined"),
         ({"giveaway": {"chats": [], "winner_count": 3}}, "giveaway"),
         ({"photo": sample("photo")["message"]["photo"]}, ""),
         ({}, ""),
@@ -563,3 +563,37 @@ def test_a_chat_that_speaks_has_no_language() -> None:
     sender = sample("voice")["message"]["from"] | {"language_code": "de"}
     channel = {"id": -1001, "type": "channel", "title": "News"}
     assert message("voice", **{"from": sender}, sender_chat=channel).language is None
+
+
+EVE, BOB = {"id": 7, "first_name": "Eve"}, {"id": 8, "first_name": "Bob", "last_name": "Lee"}
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ({"new_chat_members": [EVE, BOB]}, "Eve, Bob Lee joined"),
+        ({"new_chat_members": [EVE] * 12}, f"{', '.join(['Eve'] * 10)}, 2 more joined"),
+        ({"new_chat_members": [{"id": 7}]}, "someone joined"),
+        ({"left_chat_member": BOB}, "Bob Lee left"),
+        ({"new_chat_title": "Harbour\nclub"}, "the chat has a new title: Harbour club"),
+        ({"forum_topic_created": {"name": "Boats", "icon_color": 1}}, "a topic was opened: Boats"),
+        ({"forum_topic_edited": {"name": "Ships"}}, "a topic was renamed: Ships"),
+        ({"forum_topic_edited": {"icon_custom_emoji_id": "5"}}, "a topic was renamed"),
+        ({"forum_topic_closed": {}}, "a topic was closed"),
+        (
+            {"pinned_message": {"message_id": 3, "date": 1, "text": "We meet at 8"}},
+            "a message was pinned: We meet at 8",
+        ),
+        ({"pinned_message": {"message_id": 3, "date": 1, "photo": []}}, "a message was pinned: photo"),
+        ({"pinned_message": {"message_id": 3, "date": 0}}, "a message was pinned"),
+        ({"delete_chat_photo": True}, "the chat's picture was removed"),
+        ({"delete_chat_photo": False}, "a message Telegram does not show to bots"),
+        ({"delete_chat_photo": False, "new_chat_title": "Harbour"}, "the chat has a new title: Harbour"),
+    ],
+)
+def test_a_service_message_tells_its_content(content: dict[str, Any], what: str) -> None:
+    raw = sample("text")
+    del raw["message"]["text"]
+    raw["message"] |= content
+    (arrival,) = parsed(raw)
+    assert isinstance(arrival, Unsupported) and arrival.what == what

@@ -530,8 +530,45 @@ async def test_an_answer_that_takes_too_many_steps_ends(tmp_path: Path) -> None:
         MessagesServer(lambda asked: ModelAnswer(calls=(FETCH,))) as server,
         settled(tmp_path, server, max_steps=2) as room,
     ):
-        with pytest.raises(AgentError, match="steps"):
-            await room().say("loop")
+        parts = await room().say("loop")
+        assert len(server.asked) == 4
+        assert parts[-1] == Final(text="", why="the model called tools 4 times (max_steps) and did not answer")
+        assert only(Usage, parts)
+
+
+async def test_a_loop_ends_with_a_forced_answer(tmp_path: Path) -> None:
+    box = Box()
+
+    def script(asked: ModelRequest) -> ModelAnswer:
+        forced = "Answer now" in json.dumps(asked.body["messages"][-1])
+        return ModelAnswer(text="All I know.") if forced else ModelAnswer(calls=(FETCH,))
+
+    async with MessagesServer(script) as server, settled(tmp_path, server, max_steps=2) as room:
+        here = room()
+        assert final(await here.say("loop", box=box)) == "All I know."
+        assert len(box.calls) == 2 and len(server.asked) == 3
+        assert final(await here.say("loop", box=box)) == "All I know."
+
+
+async def test_a_refusal_is_told_as_one(tmp_path: Path) -> None:
+    async with (
+        MessagesServer(lambda asked: ModelAnswer(text="I", ends="refusal")) as server,
+        settled(tmp_path, server) as room,
+    ):
+        with pytest.raises(AgentError, match="declined to answer"):
+            await room().say("a bad question")
+
+
+async def test_text_written_before_the_limit_is_kept_and_marked(tmp_path: Path) -> None:
+    replies = [ModelAnswer(text=f"Part {number}. ", ends="max_tokens") for number in range(4)]
+    async with MessagesServer(replies) as server, settled(tmp_path, server) as room:
+        here = room()
+        parts = await here.say("a long story")
+        assert parts[-1] == Final(
+            text="Part 0. Part 1. Part 2. Part 3. \n\n(cut here: the answer became too long)",
+            why="the answer became longer than the model may write",
+        )
+        assert final(await here.say("go on")) == "ok"
 
 
 async def test_the_doctor_tells_a_good_key_from_a_bad_one_and_from_no_api(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from belino.domain.commands import COMMANDS, ChatCommand, parse_command
     [
         ("/stop", ChatCommand(name="stop")),
         ("  /Stop  ", ChatCommand(name="stop")),
-        ("/stop@belino_bot", ChatCommand(name="stop")),
+        ("/stop@Belino_bot", ChatCommand(name="stop", bot="belino_bot")),
         ("/model  claude\n opus", ChatCommand(name="model", argument="claude opus")),
     ],
 )

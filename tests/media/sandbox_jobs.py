@@ -20,7 +20,7 @@ JOBS = {
     name: f"media.sandbox_jobs:{name}"
     for name in (
         "read", "copy", "crash", "abort", "spin", "stall", "eat", "refuse", "fail", "panic", "full", "huge", "wrong",
-        "leave",
+        "leave", "stall_once",
         "shout", "deep", "surroundings", "open_file", "connect", "start", "thread", "threads", "fill", "grow",
         "kill_parent", "raise_limits", "write_source", "lock_source", "hoard", "outlive",
         "signal_parent", "see_names", "flush_disks", "slow_parent", "newer", "powers",
@@ -54,6 +54,14 @@ def stall(source: int, target: int, options: Options) -> dict[str, Any]:
     os.write(target, b"half")
     signal.pause()
     return {}
+
+
+def stall_once(source: int, target: int, options: Options) -> dict[str, Any]:
+    if os.get_blocking(target):
+        os.set_blocking(target, False)  # a note that the next attempt finds: it has the same open file
+        return stall(source, target, options)
+    os.write(target, b"whole")
+    return {"held_up": True}
 
 
 def eat(source: int, options: Options) -> dict[str, Any]:

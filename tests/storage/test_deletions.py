@@ -40,9 +40,10 @@ def deletion(message_id: str, where: ConversationKey = MAIN) -> Deletion:
 async def test_a_deleted_picture_is_gone_with_all_that_was_made_of_it(
     store: Store, engine: Engine, say: Say, photo: Photo
 ) -> None:
-    ref, blob = await fetched(store, say("1", media=(photo("1"),)))
+    ref, blob = await fetched(store, say("1", media=(photo("1", file_id="known"),)))
     record = await store.find_ref(ref)
     assert record is not None
+    assert await store.blob_of_file("web", "default", "known") == blob
     page = DocumentText(unit=DocumentUnit.PAGE, total=1, parts=(Part(number=1, text="secret"),))
     await store.keep_reading(blob.sha256, "pdf", page)
     thumb = await store.keep_rendition(blob.sha256, "thumb", b"small", "image/png")
@@ -55,6 +56,7 @@ async def test_a_deleted_picture_is_gone_with_all_that_was_made_of_it(
     assert not await is_here(store, blob)
     assert not await is_here(store, thumb)
     assert await store.blob(blob.sha256) is None
+    assert await store.blob_of_file("web", "default", "known") is None
     assert await store.reading(blob.sha256, "pdf") is None
     assert await store.prints(MAIN) == ()
     dump = await engine.dump()

@@ -59,6 +59,7 @@ class File:
     caption: str | None = None
     size: int | None = None
     duration: float | None = None
+    file_id: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -195,6 +196,7 @@ class Town:
             size=file.size if file.size is not None else len(file.content) if isinstance(file.content, bytes) else None,
             locator={"item": item},
             sealed={"media_key": SECRET},
+            file_id=file.file_id,
         )
 
     @asynccontextmanager

@@ -69,6 +69,7 @@ class Adapter:
         files={form: FileLimit(max_bytes=FILE_BYTES, mimes=_SHOWN.get(form, frozenset())) for form in SendAs},
         album_items=10,
         album_mixes=(frozenset(SendAs),),
+        scrolls_code=True,
     )
     works = _WORKS
 

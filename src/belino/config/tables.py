@@ -79,6 +79,15 @@ class SessionsConfig:
     turn_seconds: int = setting(600, "How long an agent may take for one turn.", least=1)
     album_window_ms: int = setting(1500, "How long a turn waits for the next item of an album.")
     album_max_ms: int = setting(10_000, "How long a turn waits for an album in all.")
+    join_ms: int = setting(
+        500, "How long a turn waits for the next piece of a text that fills the platform's limit, in milliseconds."
+    )
+    join_max_ms: int = setting(3_000, "How long a turn waits for such pieces in all, in milliseconds.")
+    while_busy: Literal["queue", "join", "interrupt"] = setting(
+        "queue",
+        "What happens with a message that comes while a turn runs: `queue` answers it in its own turn, `join` answers "
+        "all that wait in the next one, `interrupt` stops the turn.",
+    )
     max_text_chars: int = setting(200_000, "The longest message that is accepted, in characters.", least=1)
     max_reply_chars: int = setting(
         200_000, "The longest answer of an agent, in characters; a longer one fails its turn.", least=1
@@ -175,6 +184,7 @@ class AgentConfig:
 
     kind: str = setting("demo", "The kind of agent that answers.")
     name: str = setting("belino", "The name the agent answers under.")
+    models: tuple[str, ...] = setting((), "The models that people may choose from by `/model NAME`.")
     options: Any = field(default_factory=_demo_options)
     """The agent's own Config, read from the same table."""
     places: Mapping[str, "AgentConfig"] = field(default_factory=dict)

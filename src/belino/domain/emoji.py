@@ -20,7 +20,7 @@ CHARACTERS: Mapping[str, str] = {
     "arrows_counterclockwise": "🔄", "red_circle": "🔴", "large_green_circle": "🟢", "large_yellow_circle": "🟡",
     "point_up": "☝", "point_right": "👉", "point_down": "👇", "one": "1⃣", "two": "2⃣", "three": "3⃣",
 }  # fmt: skip
-_NAMES = {character: name for name, character in reversed(CHARACTERS.items())}
+_NAMES: Mapping[str, str] = {character: name for name, character in reversed(tuple(CHARACTERS.items()))}
 _AS_PICTURE = "\N{VARIATION SELECTOR-16}"
 
 

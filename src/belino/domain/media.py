@@ -47,6 +47,8 @@ class MediaRef:
     """The ids an adapter needs to open the ref. Never a URL, never a secret."""
     sealed: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Keys a platform puts into the message: encrypted by storage, never exported, logged or shown."""
+    file_id: str | None = None
+    """The platform's id of the bytes, if they never change under it: the account fetches such a file once."""
     sha256: str | None = None
 
 

@@ -89,6 +89,7 @@ class FileFacts(TypedDict, total=False):
     width: int | None
     height: int | None
     caption: str | None
+    file_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +185,8 @@ class Message:
     """The language tag that the platform reports for its sender, such as `de-AT`."""
     thread_report: ThreadReport | None = None
     """What the platform reports about the thread under it, as in its history."""
+    invoked: bool = False
+    """Given through the platform's own commands: a reply to it is seen by its sender only."""
     press: str | None = None
     """The key of the button that it is a press of; its text is then that of the choice."""
 

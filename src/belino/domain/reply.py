@@ -103,6 +103,8 @@ class Parcel:
     markup: Markup = Markup.PLAIN
     plain: str = ""
     """The text for a platform that refused the markup; empty if there is no markup in it."""
+    rich: str = ""
+    """The text in the platform's richer format, which is tried first; empty if `text` shows all of it."""
     files: tuple[OutgoingFile, ...] = ()
     reply_to: str | None = None
     edits: str | None = None

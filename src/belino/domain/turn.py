@@ -86,7 +86,9 @@ class Turn:
     outgoing: Path | None = None
     """Where it may put files to send with the answer; None where nothing can be sent."""
     messages: tuple[TurnMessage, ...] = ()
-    """The messages to answer, oldest first: several if they are an album. `blocks` has them as text, with context."""
+    """The messages to answer, oldest first: several if they belong together. `blocks` has them with context."""
+    model: str = ""
+    """The model that people chose here instead of the agent's own; empty if none."""
 
     @property
     def message(self) -> TurnMessage:
@@ -153,11 +155,13 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Final:
-    """The whole answer; the last part of every turn."""
+    """The whole answer; the last part of every turn. An empty one is a failure, unless it is silent."""
 
     text: str = ""
     silent: bool = False
     """Nothing is sent; the text is the reason."""
+    why: str = ""
+    """Why the text is empty or incomplete, if it is, for `explain`."""
 
 
 ReplyPart = TextDelta | ToolNote | Accepted | Compacted | Usage | Refused | Choice | Final

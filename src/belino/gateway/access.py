@@ -95,18 +95,19 @@ def still_may(
 
 
 async def why_not_still(claimed: ClaimedParcel, store: Store, account: AccountAccess | None) -> str:
-    """Why an answer may no longer be sent: a file is damaged, or the requester's access was withdrawn."""
-    where, asker = claimed.parcel.conversation, claimed.asker
+    """Why an answer may no longer be sent: a file is damaged, or the access of one of its requesters was withdrawn."""
+    where = claimed.parcel.conversation
     for file in claimed.parcel.files:
         if await store.blob(file.sha256) is None:
             return f"the bytes of {file.name} are damaged or missing on this disk"
-    if asker is None or account is None:
+    if account is None:
         return ""
-    paired = await store.is_paired(where.platform, where.account, asker.author.id)
-    verdict = still_may(asker, where, account.access, trusts_senders=account.trusts_senders, paired=paired)
-    if verdict.standing is Standing.MAY_COMMAND:
-        return ""
-    return f"the sender who asked for it may no longer command the agent ({verdict.reason})"
+    for asker in claimed.askers:
+        paired = await store.is_paired(where.platform, where.account, asker.author.id)
+        verdict = still_may(asker, where, account.access, trusts_senders=account.trusts_senders, paired=paired)
+        if verdict.standing is not Standing.MAY_COMMAND:
+            return f"a sender who asked for it may no longer command the agent ({verdict.reason})"
+    return ""
 
 
 def to_hear(arrival: Arrival, access: AccessConfig, verdict: Verdict) -> bool:

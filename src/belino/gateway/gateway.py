@@ -39,10 +39,12 @@ from belino.domain.turn import Toolbox
 from belino.gateway.access import why_not_still
 from belino.gateway.accounts import Accounts, MakeAdapter, TakesPosts, from_registry
 from belino.gateway.cassettes import WrittenCassette, begin, finish, secrets_of
+from belino.gateway.commands import CommandCallbacks, Commands
 from belino.gateway.events import EventBus
 from belino.gateway.explain import retry_failed
 from belino.gateway.health import HealthBoard
 from belino.gateway.intake import Intake, IntakeCallbacks
+from belino.gateway.joining import Joiner
 from belino.gateway.maintenance import Backups, Maintenance, index_ahead, try_all_decoders
 from belino.gateway.media_views import MediaViews
 from belino.gateway.operations import AccountOperations
@@ -356,7 +358,17 @@ class Gateway(AccountOperations, MediaViews):
             self._new_understanding, self._new_read_ahead, ahead=lambda: self.config.tools.media.read_ahead != "off"
         )
         opening.push_async_callback(self._readers.close)
+        self._commands = self._make_commands()
         self._intake = self._make_intake()
+
+    def _make_commands(self) -> Commands:
+        callbacks = CommandCallbacks(
+            abort=self._turns.abort,
+            put=self._sender.wake,
+            changed=self.notices.message,
+            speaks=lambda: None if self.speaker is None else self.speaker.config.auto,
+        )
+        return Commands(self.store, self.agents, self.adapters, callbacks)
 
     def _make_intake(self) -> Intake:
         return Intake(
@@ -373,7 +385,9 @@ class Gateway(AccountOperations, MediaViews):
                 pairing_offered=self._sender.wake,
                 heard=self._health.heard,
             ),
+            commands=self._commands,
             groups=self.groups,
+            joiner=Joiner(self.config.sessions, self.adapters, self._turns.underway),
             hears_first=self.config.tools.media.audio_preflight,
         )
 
@@ -402,7 +416,11 @@ class Gateway(AccountOperations, MediaViews):
             replies=self._replies,
             environment=Environment(config=self.config, home=self.home, clock=self.clock, insist=self._insist),
             observers=TurnObservers(
-                events=self.notices, counters=self.counters, recorder=self.recorder, replied=self._sender.wake
+                events=self.notices,
+                counters=self.counters,
+                recorder=self.recorder,
+                owners=self.owners,
+                replied=self._sender.wake,
             ),
         )
 
@@ -423,6 +441,7 @@ class Gateway(AccountOperations, MediaViews):
             clock=self.clock,
             put=self._sender.wake,
             speaker=self.speaker,
+            inline_code_lines=self.config.delivery.inline_code_lines,
         )
 
     def _make_history(self) -> History:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from belino.config import SessionsConfig
 from belino.domain.choice import chosen_number
+from belino.domain.commands import ChatCommand
 from belino.domain.errors import ScopeError, StoreError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import MediaRef
@@ -17,6 +18,7 @@ from belino.domain.ports import Accept, Clock, Incoming, Taken
 from belino.domain.stored import ScreenedArrival, StoredMessage, Verdict
 from belino.gateway.access import AccountAccess, decide, is_leaving, may_ask, may_pair, offer_pairing, to_hear
 from belino.gateway.events import EventBus
+from belino.gateway.joining import Joiner
 from belino.gateway.sessions import Sessions
 from belino.storage.store import Store
 
@@ -45,6 +47,14 @@ class AsksOwners(Protocol):
     async def obey(self, message: Message) -> str | None: ...
 
 
+class CarriesOut(Protocol):
+    """The part of the commands that intake needs; see gateway/commands.py."""
+
+    def find(self, arrival: Arrival) -> ChatCommand | None: ...
+    async def screen(self, judged: ScreenedArrival) -> ScreenedArrival: ...
+    async def done(self, judged: ScreenedArrival, taken: Taken) -> None: ...
+
+
 class Intake:
     """Screens and stores every arrival of every platform."""
 
@@ -59,7 +69,9 @@ class Intake:
         notices: EventBus,
         counters: Counters,
         callbacks: IntakeCallbacks,
+        commands: CarriesOut | None = None,
         groups: AsksOwners | None = None,
+        joiner: Joiner,
         hears_first: bool = False,
     ) -> None:
         """`hears_first`: voice messages are read before it is known whether they address the agent."""
@@ -71,7 +83,9 @@ class Intake:
         self._notices = notices
         self._counters = counters
         self._callbacks = callbacks
+        self._commands = commands
         self._groups = groups
+        self._joiner = joiner
         self.hears_first = hears_first
 
     def for_account(self, platform: str, account: str) -> Accept:
@@ -91,7 +105,8 @@ class Intake:
         taken: list[Taken] = []
         run: list[ScreenedArrival] = []
         for arrival, cursor in incoming:
-            if _is_about_any(arrival, run):  # access to a change is decided by the message as it is stored
+            # Access to a change is decided by the message as it is stored, and a command by all that came before it.
+            if _is_about_any(arrival, run) or (self._commands is not None and self._commands.find(arrival)):
                 taken += await self._take(run)
                 run = []
             judged = await self._judged(arrival, cursor)
@@ -125,7 +140,9 @@ class Intake:
         if isinstance(arrival, Message) and arrival.album is not None:
             # Every item extends the wait, also one without a mention: in a group only the first item has it.
             ready = self._clock.now() + timedelta(milliseconds=self._config.album_window_ms)
-        return ScreenedArrival(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready)
+        joining = self._joiner.joining(arrival, verdict)
+        judged = ScreenedArrival(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready, joining=joining)
+        return judged if self._commands is None else await self._commands.screen(judged)
 
     async def _chosen(self, arrival: Arrival) -> tuple[Arrival, Verdict | None]:
         """A press, or the number of a choice, as the message that it is; with a verdict if the choice is refused."""
@@ -170,12 +187,15 @@ class Intake:
             self._callbacks.deleted()
         try:
             for judged, one in zip(run, taken, strict=True):
-                if one.outcome not in (MessageOutcome.DENIED, MessageOutcome.DUPLICATE):
-                    await self._tell(judged.arrival, waits=one.outcome is MessageOutcome.WAITING)
+                if one.completes or one.outcome not in (MessageOutcome.DENIED, MessageOutcome.DUPLICATE):
+                    await self._tell(judged.arrival, waits=one.turn is not None)
+                if self._commands is not None:
+                    await self._commands.done(judged, one)
         finally:
             for judged, one in zip(run, taken, strict=True):
-                if one.outcome is MessageOutcome.WAITING:
-                    self._sessions.wake(judged.arrival.conversation)
+                if one.turn is not None:
+                    again = self._joiner.settle(judged, one)
+                    self._sessions.wake(judged.arrival.conversation, judged.arrival.id, again=again)
 
     def _too_long(self, arrival: Arrival) -> Verdict | None:
         """Why an arrival is refused by its size, before its sender is checked."""

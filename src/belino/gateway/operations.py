@@ -99,6 +99,7 @@ class AccountOperations(ABC):
         if agents is not None:
             await self.agents.adopt(agents)
         self._sender.reconfigure(new.delivery)
+        self._replies.inline_code_lines = new.delivery.inline_code_lines
         self.history.reconfigure(new.pace)
         self._turns.reconfigure(new)
         self._intake.hears_first = new.tools.media.audio_preflight

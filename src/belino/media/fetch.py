@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+from weakref import WeakValueDictionary
 
 from belino.aio.retry import backoff
 from belino.domain.errors import (
@@ -144,6 +145,7 @@ class Fetcher:
         self._room = asyncio.Semaphore(AT_ONCE)
         self._accounts: dict[tuple[str, str], asyncio.Semaphore] = {}
         self._turnstiles: dict[str, _Turnstile] = {}
+        self._same_files: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = WeakValueDictionary()
         self.allowances = DailyLimits(library, clock, a_day=config.channel_bytes_per_day, a_fetch=config.max_bytes)
         self._pinned: Counter[str] = Counter()
         self._held_bytes: int | None = None
@@ -219,7 +221,7 @@ class Fetcher:
         try:
             self._check(current)
             failpoint("fetch.begin")
-            return await self._begin(current, turnstile)
+            return await self._once_per_account(current, turnstile)
         except BelinoError as error:
             outcome, reason = _end_of(error)
             await self._library.end_media(current.ref.id, outcome, reason)
@@ -254,6 +256,26 @@ class Fetcher:
                 raise MediaTooLarge(record.reason or f"{ref.id} is over {format_size(limit)}", limit=limit)
         if ref.size is not None and ref.size > limit:
             raise MediaTooLarge(f"{format_size(ref.size)} is over {format_size(limit)}", limit=limit)
+
+    async def _once_per_account(self, record: RefRecord, turnstile: "_Turnstile") -> Blob:
+        """The bytes that the account has of the same file; without them, those of the platform."""
+        ref = record.ref
+        if ref.file_id is None:
+            return await self._begin(record, turnstile)
+        same = self._same_files.setdefault((ref.platform, ref.account, ref.file_id), asyncio.Lock())
+        async with same:
+            return await self._reused(ref, ref.file_id) or await self._begin(record, turnstile)
+
+    async def _reused(self, ref: MediaRef, file_id: str) -> Blob | None:
+        blob = await self._blobs.blob_of_file(ref.platform, ref.account, file_id)
+        if blob is None:
+            return None
+        judge = _Inspector(ref)
+        with self.pin(blob.sha256):
+            head = await self._memory.read(blob, HEAD_BYTES)
+            judge.look(head, whole=blob.size <= HEAD_BYTES)
+            held = await self._library.end_media(ref.id, MediaOutcome.HELD, judge.lies, blob=blob, reused=True)
+        return blob if held else None
 
     @asynccontextmanager
     async def _slot(self, ref: MediaRef) -> AsyncIterator[None]:

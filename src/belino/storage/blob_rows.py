@@ -36,6 +36,32 @@ def find_blob(tx: Tx, sha256: str) -> TableRow | None:
     return row
 
 
+def delete_blob(tx: Tx, sha256: str) -> int:
+    """Delete a blob's row and the file ids that lead to it; returns how many rows of blobs there were."""
+    tx.execute("DELETE FROM file_ids WHERE sha256 = ?", (sha256,))
+    return tx.execute("DELETE FROM blobs WHERE sha256 = ?", (sha256,)).rowcount
+
+
+def note_file_id(tx: Tx, sha256: str, ref_id: str) -> None:
+    """Record that these are the bytes of the file of a ref, for other refs of its account."""
+    tx.execute(
+        "INSERT INTO file_ids (platform, account, file_id, sha256) SELECT c.platform, c.account, r.file_id, ? "
+        "FROM refs r JOIN channels c ON c.id = r.channel WHERE r.id = ? AND r.file_id IS NOT NULL "
+        "ON CONFLICT (platform, account, file_id) DO UPDATE SET sha256 = excluded.sha256",
+        (sha256, ref_id),
+    )
+
+
+def find_by_file_id(tx: Tx, platform: str, account: str, file_id: str) -> TableRow | None:
+    """The row of the blob that an account has fetched for this file."""
+    row: TableRow | None = tx.execute(
+        "SELECT b.* FROM file_ids f JOIN blobs b ON b.sha256 = f.sha256 "
+        "WHERE f.platform = ? AND f.account = ? AND f.file_id = ?",
+        (platform, account, file_id),
+    ).fetchone()
+    return row
+
+
 def unused_blobs(tx: Tx, kept_before: int, after: str, limit: int) -> tuple[tuple[str, int], ...]:
     """The next unused blobs after a name, and their sizes; recently kept ones may be waiting for their first use."""
     rows = tx.execute(f"SELECT sha256, size FROM blobs WHERE sha256 > ? AND {_UNUSED} LIMIT ?",
@@ -47,8 +73,8 @@ def forget_unused(tx: Tx, names: Sequence[str], kept_before: int) -> tuple[str, 
     """Delete the rows of those of these blobs that are still unused."""
     gone = []
     for name in names:
-        row = tx.execute(f"DELETE FROM blobs WHERE sha256 = ? AND {_UNUSED}", (name, kept_before))
-        gone += [name] * row.rowcount
+        if tx.execute(f"SELECT 1 FROM blobs WHERE sha256 = ? AND {_UNUSED}", (name, kept_before)).fetchone():
+            gone += [name] * delete_blob(tx, name)
     return tuple(gone)
 
 

@@ -68,6 +68,11 @@ class BlobVerbs(Verbs):
         row = await self._database.read(lambda tx: blob_rows.find_blob(tx, sha256))
         return None if row is None else await self._proven(row)
 
+    async def blob_of_file(self, platform: str, account: str, file_id: str) -> Blob | None:
+        """The blob that an account has fetched for the file with this id, if it is stored and sound."""
+        row = await self._database.read(lambda tx: blob_rows.find_by_file_id(tx, platform, account, file_id))
+        return None if row is None else await self._proven(row)
+
     @asynccontextmanager
     async def local(self, sha256: str) -> AsyncIterator[Path]:
         """A stored blob as a file to read, at a path that is valid inside the block; its checksum is right.

@@ -6,7 +6,7 @@ from datetime import datetime
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.stored import GoneCopies
-from belino.storage.blob_rows import rendition_owner
+from belino.storage.blob_rows import delete_blob, rendition_owner
 from belino.storage.database import Tx, from_micros
 from belino.storage.row_ids import KEY_COLUMNS, find_channel, key_of
 
@@ -113,7 +113,7 @@ def purge(
         if needed:
             tx.execute("DELETE FROM blobs_forsaken WHERE sha256 = ?", (name,))
         else:
-            tx.execute("DELETE FROM blobs WHERE sha256 = ?", (name,))
+            delete_blob(tx, name)
             gone.append(name)
     return tuple(gone)
 

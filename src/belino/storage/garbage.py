@@ -251,7 +251,7 @@ def evict(tx: Tx, names: Sequence[str], keep: Container[str], now: int) -> tuple
                 (MediaOutcome.REFERENCED, EVICTED, now, owner.removeprefix("ref:")),
             )
         tx.execute("DELETE FROM blob_uses WHERE sha256 = ?", (name,))
-        tx.execute("DELETE FROM blobs WHERE sha256 = ?", (name,))
+        blob_rows.delete_blob(tx, name)
     note_deletion(tx, gone, now)
     return gone
 
@@ -300,7 +300,7 @@ def lose(tx: Tx, names: Sequence[str], now: int) -> tuple[str, ...]:
             )
         tx.execute("DELETE FROM renditions WHERE blob = ?", (name,))
         tx.execute("DELETE FROM blob_uses WHERE sha256 = ? AND substr(owner, 1, 7) <> 'parcel:'", (name,))
-        gone += [name] * tx.execute("DELETE FROM blobs WHERE sha256 = ?", (name,)).rowcount
+        gone += [name] * blob_rows.delete_blob(tx, name)
     return tuple(gone)
 
 

@@ -173,11 +173,16 @@ class LibraryVerbs(Verbs):
         )
 
     async def end_media(
-        self, ref_id: str, outcome: MediaOutcome, reason: str = "", *, blob: Blob | None = None
+        self, ref_id: str, outcome: MediaOutcome, reason: str = "", *, blob: Blob | None = None, reused: bool = False
     ) -> bool:
-        """Record a ref's outcome; with a blob, the ref now holds those bytes. False if it was withdrawn."""
+        """Record a ref's outcome; with a blob, the ref now holds those bytes. False if it was withdrawn.
+
+        `reused` bytes were not fetched for it; False also if they are not stored any more.
+        """
         now = self._now()
-        return await self._database.write(lambda tx: refs.end_media(tx, ref_id, outcome, reason, blob, now))
+        return await self._database.write(
+            lambda tx: refs.end_media(tx, ref_id, outcome, reason, blob, now, reused=reused)
+        )
 
     async def gone_since(self, channel: ConversationKey, ref_id: str) -> datetime | None:
         """When a ref of this channel was withdrawn: its message deleted, or edited to do without it."""

@@ -10,7 +10,7 @@ from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.stored import RefRecord, StoredMessage
-from belino.storage.blob_rows import use_blob
+from belino.storage.blob_rows import note_file_id, use_blob
 from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.deletions import forsake, is_gone, note_gone
 from belino.storage.dialect import marks
@@ -28,9 +28,10 @@ SELECT_REFS = (
 _INSERT = """
 INSERT INTO refs (id, public_name, channel, conversation, message, channel_id, message_id, item,
     author_id, author_name, author_marks, sent, kind, mime, file_name, size, duration, width, height,
-    caption, locator, sealed, sha256, created, stored, unclaimed, outcome, reason)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')
-ON CONFLICT (id) DO UPDATE SET locator = excluded.locator, sealed = excluded.sealed,
+    caption, locator, sealed, sha256, created, stored, unclaimed, outcome, file_id,
+    reason)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')
+ON CONFLICT (id) DO UPDATE SET locator = excluded.locator, sealed = excluded.sealed, file_id = excluded.file_id,
     stored = CASE WHEN refs.outcome = 'expired' AND excluded.locator IS NOT NULL THEN excluded.stored
         ELSE refs.stored END,
     reason = CASE WHEN refs.outcome = 'expired' AND excluded.locator IS NOT NULL THEN '' ELSE refs.reason END,
@@ -245,11 +246,15 @@ def claim_refs(tx: Tx, turn: TableRow) -> None:
     )
 
 
-def end_media(tx: Tx, ref_id: str, outcome: MediaOutcome, reason: str, blob: Blob | None, now: int) -> bool:
+def end_media(
+    tx: Tx, ref_id: str, outcome: MediaOutcome, reason: str, blob: Blob | None, now: int, *, reused: bool = False
+) -> bool:
     """Record a ref's outcome; with a blob, the ref holds those bytes and drops others.
 
-    False if the ref no longer exists: the bytes are then not held for it.
+    False if the ref no longer exists, or `reused` bytes do not: they are then not held for it.
     """
+    if reused and blob is not None and not _is_held(tx, blob.sha256):
+        return False
     row = tx.execute(
         "UPDATE refs SET outcome = ?, reason = ?, ended = ? WHERE id = ? RETURNING sha256",
         (outcome, reason, now, ref_id),
@@ -262,8 +267,9 @@ def end_media(tx: Tx, ref_id: str, outcome: MediaOutcome, reason: str, blob: Blo
     use_blob(tx, blob.sha256, f"ref:{ref_id}")
     tx.execute(
         "UPDATE refs SET sha256 = ?, size = ?, fetched = ?, fetched_bytes = ? WHERE id = ?",
-        (blob.sha256, blob.size, now, blob.size, ref_id),
+        (blob.sha256, blob.size, now, 0 if reused else blob.size, ref_id),
     )
+    note_file_id(tx, blob.sha256, ref_id)
     return True
 
 
@@ -332,6 +338,7 @@ def _row(keys: Keys, ref: MediaRef, bearer: RefOwner, *, held: bool) -> tuple[ob
         bearer.stored,
         int(bearer.unclaimed),
         MediaOutcome.HELD if held else MediaOutcome.REFERENCED,
+        ref.file_id,
     )
 
 
@@ -360,6 +367,7 @@ def _ref(keys: Keys, row: TableRow) -> MediaRef:
         locator={} if row["locator"] is None else orjson.loads(row["locator"]),
         sealed=keys.unseal(row["sealed"], row["id"]),
         sha256=row["sha256"],
+        file_id=row["file_id"],
     )
 
 

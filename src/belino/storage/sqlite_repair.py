@@ -47,6 +47,7 @@ _REFERENCES = (
     ("message_refs", "ref", "refs", "seq"),
     ("turns", "conversation", "conversations", "id"),
     ("sessions", "conversation", "conversations", "id"),
+    ("chat_settings", "conversation", "conversations", "id"),
     ("parcels", "conversation", "conversations", "id"),
     ("reading_parts", "reading", "readings", "id"),
     ("transcripts", "reading", "readings", "id"),
@@ -304,6 +305,7 @@ def _rebuild_uses(connection: sqlite3.Connection, blobs: Path, now: int) -> None
             size = blob_path(blobs, row["sha256"]).stat().st_size
             connection.execute("INSERT INTO blobs VALUES (?, ?, ?, ?)", (row["sha256"], row["mime"], size, now))
     connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
+    connection.execute("DELETE FROM file_ids WHERE sha256 NOT IN (SELECT sha256 FROM blobs)")
 
 
 def _hold(connection: sqlite3.Connection, now: int) -> int:

@@ -18,6 +18,7 @@ from belino.storage import uploads
 from belino.storage.access import AccessVerbs
 from belino.storage.blobs import Blobs
 from belino.storage.choices import ChoiceVerbs
+from belino.storage.commands import CommandVerbs
 from belino.storage.database import Database, DiskState, to_micros
 from belino.storage.encryption import Keys
 from belino.storage.folder import BlobFolder
@@ -85,6 +86,7 @@ class Store(
     AccessVerbs,
     OwnerVerbs,
     ChoiceVerbs,
+    CommandVerbs,
 ):
     """Everything belino stores."""
 

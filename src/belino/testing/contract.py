@@ -4,18 +4,18 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from belino.domain.errors import AdapterError, RateLimited, Unauthorized
+from belino.domain.errors import AdapterError, RateLimited, Unauthorized, Undeliverable
 from belino.domain.limits import Once
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome
-from belino.domain.ports import Adapter, Connects, ReadsBack, Taken
-from belino.domain.reply import Parcel
+from belino.domain.ports import Adapter, Connects, Drafts, ReadsBack, StreamsDrafts, Taken
+from belino.domain.reply import Parcel, ParcelKind
 
 WAIT_SECONDS = 10.0
 LARGEST_CHUNK = 4 * 1024 * 1024
@@ -68,6 +68,10 @@ async def check_adapter(trial: Trial) -> tuple[str, ...]:
     }
     if isinstance(trial.make(), Connects):
         checks["says when it is connected"] = check_says_when_it_is_connected
+    if isinstance(trial.make(), Drafts):
+        checks["a draft becomes the answer"] = check_a_draft_becomes_the_answer
+    if isinstance(trial.make(), StreamsDrafts):
+        checks["a preview is no message"] = check_a_preview_is_no_message
     if trial.media:
         checks["bytes stream in chunks"] = check_bytes_stream_in_chunks
     if trial.refuse is not None:
@@ -198,6 +202,41 @@ async def check_a_parcel_is_seen_once(trial: Trial) -> None:
         found = await adapter.find_sent(parcel)
         assert found is not None, "find_sent() does not find a parcel that was just sent"
         assert found.message_id == first.message_id, "find_sent() found another message than the one sent"
+
+
+async def check_a_draft_becomes_the_answer(trial: Trial) -> None:
+    """A draft is one message, which edits and the answer change; and edits have a pace."""
+    adapter = trial.make()
+    assert isinstance(adapter, Drafts)
+    pause = adapter.draft_pause(trial.conversation)
+    assert pause is None or pause > 0, "draft_pause() must be None or some seconds, or edits would never end"
+    draft = Parcel(key="contract-draft", conversation=trial.conversation, kind=ParcelKind.DRAFT, text="hello from …")
+    shown = await adapter.send(draft)
+    grown = await adapter.edit(shown.message_id, replace(draft, kind=ParcelKind.EDIT, text="hello from the …"))
+    answer = replace(draft, kind=ParcelKind.EDIT, text="hello from the contract", edits=shown.message_id)
+    sent = await adapter.send(answer)
+    assert {grown.message_id, sent.message_id} == {shown.message_id}, (
+        "an edit made another message than the draft; raise NothingToEdit if the platform cannot edit it"
+    )
+
+
+async def check_a_preview_is_no_message(trial: Trial) -> None:
+    """A preview can be shown and changed under one key, or is refused as Undeliverable and not offered again."""
+    adapter = trial.make()
+    assert isinstance(adapter, StreamsDrafts)
+    pause = adapter.stream_pause(trial.conversation)
+    if pause is None:
+        return
+    assert pause > 0, "stream_pause() must be None or some seconds"
+    draft = Parcel(key="contract-preview", conversation=trial.conversation, kind=ParcelKind.DRAFT, text="hello …")
+    try:
+        await adapter.stream_draft(draft)
+        await adapter.stream_draft(replace(draft, text="hello from …"))
+    except RateLimited:
+        return  # the checks before have used up the pace; belino then sends the answer whole
+    except Undeliverable:
+        refused = adapter.stream_pause(trial.conversation)
+        assert refused is None, "a refused preview must not be offered again: stream_pause() is None from then on"
 
 
 async def check_bytes_stream_in_chunks(trial: Trial) -> None:

@@ -144,7 +144,7 @@ class MemoryAdapter:
     """Reads updates in order, and acknowledges each only when it is on our disk."""
 
     platform: ClassVar[str] = "memory"
-    limits = Limits(text_chars=4096, once=Once.KEY)
+    limits = Limits(text_chars=4096, split_chars=4096, once=Once.KEY)
 
     def __init__(self, config: Config, context: AdapterContext) -> None:
         self._far_side = config.far_side

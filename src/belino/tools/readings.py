@@ -86,7 +86,7 @@ async def as_reading(
         raise ToolError(f"{record.ref.id}: {_why_empty(read)}")
     if read.document.unit is DocumentUnit.SECOND:
         told = _spoken(read, room)
-    elif item.blob.mime == PDF:
+    elif read.document.unit is DocumentUnit.PAGE:
         told = await _paged(read.document, wish, room)
     else:
         told = _cut(read, room)

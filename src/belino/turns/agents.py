@@ -9,7 +9,7 @@ from belino import registry
 from belino.config import AgentConfig, ChannelAccess, Config
 from belino.domain.errors import BelinoError
 from belino.domain.message import Author, ConversationKey
-from belino.domain.ports import Agent, Checks, Closes
+from belino.domain.ports import Agent, Checks, ChoosesModels, Closes
 
 
 @dataclass(eq=False, slots=True)
@@ -93,6 +93,17 @@ class Agents:
     def kind(self, conversation: ConversationKey) -> str:
         """The kind of agent; one kind cannot read the memory of another."""
         return self._kind(agent_at(self._config, conversation))
+
+    def models(self, conversation: ConversationKey) -> tuple[str, ...]:
+        """The models that people may choose from in a conversation."""
+        return agent_at(self._config, conversation).models
+
+    def usable_model(self, conversation: ConversationKey, chosen: str | None) -> str:
+        """The model that people chose, if they still may and the agent can use it; else empty, for its own."""
+        agent = self.at(conversation)
+        if not chosen or chosen not in self.models(conversation) or not isinstance(agent, ChoosesModels):
+            return ""
+        return "" if agent.why_not(chosen) else chosen
 
     def usual(self) -> tuple[str, str]:
         """The name and kind of the default agent."""

@@ -63,6 +63,8 @@ class TurnProgress:
         """Files the agent passed to be sent."""
         self.choices: list[Choice] = []
         """Choices that the answer offers."""
+        self.asked: list[str] = []
+        """Questions that the agent sent; an answer besides them may be empty."""
         self.silence: str | None = None
         """Why nothing is sent, if the agent chose that."""
         self.answers = tuple(message.id for message in turn.messages)

@@ -121,6 +121,7 @@ class Config:
             "most": 500,
         },
     )
+    link_previews: bool = field(default=True, metadata={"says": "Whether Discord shows previews of links in answers."})
     drafts: DraftsShown = field(
         default="direct",
         metadata={
@@ -230,7 +231,7 @@ class Adapter:
 
     async def send(self, parcel: Parcel) -> Receipt:
         """Send one message or edit."""
-        return await send(self._client, parcel)
+        return await send(self._client, parcel, previews=self._config.link_previews)
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a message."""

@@ -8,7 +8,7 @@ UPLOAD_BYTES = 10 * MIB
 REQUEST_BYTES = 25 * MIB
 FORM_BYTES = 64 * 1024
 FETCH_BYTES = 500 * MIB
-TEXT_CHARS, TEXT_LINES = 2_000, 17
+TEXT_CHARS = 2_000
 MOST_FILES = 10
 # The documentation of enforced nonces says "the past few minutes".
 KEY_SECONDS = 120.0
@@ -42,7 +42,7 @@ def limits_of(upload_bytes: int) -> Limits:
     }
     return Limits(
         text_chars=TEXT_CHARS,
-        text_lines=TEXT_LINES,
+        split_chars=TEXT_CHARS,
         unit=Unit.UTF16,
         markup=Markup.CHAT,
         once=Once.KEY,

@@ -62,13 +62,16 @@ _SERVICE = {
     44: "something was bought",
 }
 
+# Their content is a name or topic.
+_TITLED = frozenset({4, 18, 27, 31})
+
 _USED = {3: "a button or menu of a message was used", 5: "a form was sent"}
 
 
 def text_of(message: Raw, channels: DiscordChannels, me: DiscordBot) -> str:
     """The readable text of a message."""
     parts = [readable(words(message, "content"), message, channels, me), *_poll(table(message, "poll"))]
-    parts += [*_stickers(message), *_embeds(message), *_components(message)]
+    parts += [*_stickers(message), *_embeds(message), *_components(message), *_unnamed_files(message)]
     return "\n".join(part for part in parts if part)
 
 
@@ -123,6 +126,13 @@ def _poll(poll: Raw) -> Iterator[str]:
 def _stickers(message: Raw) -> Iterator[str]:
     for sticker in (tables(message, "sticker_items") or tables(message, "stickers"))[:MOST_LINES]:
         yield f"Sticker {line(sticker, 'name', most=64)}".rstrip()
+
+
+def _unnamed_files(message: Raw) -> Iterator[str]:
+    """Files without a valid id, as other servers send them: they cannot be fetched, but are not lost."""
+    for file in tables(message, "attachments")[:MOST_LINES]:
+        if not identity(file, "id"):
+            yield _labelled("file", line(file, "filename", most=255) or "without a name", "")
 
 
 def _embeds(message: Raw) -> Iterator[str]:
@@ -203,10 +213,8 @@ def is_notice(message: Raw) -> bool:
 def what_it_is(message: Raw) -> str:
     """A short description of a message without readable content."""
     kind = count(message, "type") or 0
-    if kind == 18 and (name := line(message, "content", most=100)):
-        return f"a thread was opened: {name}"
     if kind in _SERVICE:
-        return _SERVICE[kind]
+        return _moved(message, kind) or ": ".join(filter(None, (_SERVICE[kind], _told_by(message, kind))))
     if kind not in SAID:
         return f"a message of the type {kind}"
     if count(table(message, "message_reference"), "type") == FORWARD:
@@ -216,6 +224,29 @@ def what_it_is(message: Raw) -> str:
     if table(message, "shared_client_theme"):
         return "a theme for Discord"
     return "a message without anything in it, or one Discord does not show to bots without the message content intent"
+
+
+def _moved(message: Raw, kind: int) -> str:
+    """Who was added, joined or left; empty for anything else, or without a name."""
+    author = table(message, "author")
+    other = next((each for each in tables(message, "mentions") if identity(each, "id")), author)
+    match kind:
+        case 1 if other:
+            return f"{name_of(other)} was added"
+        case 2 if other:
+            return f"{name_of(other)} left"
+        case 7 if author:
+            return f"{line(table(message, 'member'), 'nick', most=64) or name_of(author)} joined"
+    return ""
+
+
+def _told_by(message: Raw, kind: int) -> str:
+    """The new name or topic, or the id of the message that was pinned: Discord does not send its text."""
+    if kind in _TITLED:
+        return line(message, "content", most=100)
+    return (
+        f"message {own}" if kind == 6 and (own := identity(table(message, "message_reference"), "message_id")) else ""
+    )
 
 
 def kind_of_event(event: Raw) -> str:

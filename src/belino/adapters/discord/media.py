@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from mimetypes import MimeTypes
 from pathlib import PurePosixPath
@@ -116,9 +116,11 @@ def attachment_ref(file: Raw, source: DiscordSource, *, voice: bool = False) -> 
 
 def _attachments(message: Raw, source: DiscordSource) -> Iterator[MediaRef]:
     voice = bool((count(message, "flags") or 0) & VOICE_MESSAGE)
+    # The writer of a card chooses the id in its link; the ids of attachments are Discord's.
+    given = {identity(file, "id") for file in tables(message, "attachments")}
     for file in files_in(message):
         if (ref := attachment_ref(file, source, voice=voice)) is not None:
-            yield ref
+            yield replace(ref, file_id=ref.item) if ref.item in given else ref
 
 
 def _stickers(message: Raw, source: DiscordSource) -> Iterator[MediaRef]:
@@ -133,6 +135,7 @@ def _stickers(message: Raw, source: DiscordSource) -> Iterator[MediaRef]:
             mime=mime,
             file_name=f"{line(sticker, 'name', most=64) or 'sticker'}.{ending}",
             locator={"sticker": own, "ending": ending},
+            file_id=own,
         )
 
 

@@ -30,6 +30,7 @@ MESSAGES = "/channels/{}/messages"
 MESSAGE = "/channels/{}/messages/{}"
 REACTION = "/channels/{}/messages/{}/reactions/{}/@me"
 VOICE_MESSAGE = 1 << 13
+SUPPRESS_EMBEDS = 1 << 2
 NONCE_BYTES = 18
 """24 characters as text; Discord accepts 25."""
 WAVEFORM_BYTES = 256
@@ -39,13 +40,13 @@ STYLES: Mapping[Style, int] = {"": 2, "primary": 1, "danger": 4}
 NO_MENTIONS: dict[str, list[str]] = {"parse": []}
 
 
-async def send(client: DiscordClient, parcel: Parcel) -> Receipt:
+async def send(client: DiscordClient, parcel: Parcel, *, previews: bool = True) -> Receipt:
     """Send one message or edit; without the reply or voice form where Discord refuses them."""
     if parcel.kind is ParcelKind.EDIT:
         return await edit(client, parcel.edits or "", parcel)
     while True:
         try:
-            return await _made(client, parcel)
+            return await _made(client, parcel, previews=previews)
         except DiscordRefused as error:
             reduced = _reduced(parcel, error)
             if reduced == parcel:
@@ -150,8 +151,10 @@ def _components(parcel: Parcel) -> list[dict[str, object]]:
     return [{"type": ACTION_ROW, "components": row} for row in rows]
 
 
-async def _made(client: DiscordClient, parcel: Parcel) -> Receipt:
+async def _made(client: DiscordClient, parcel: Parcel, *, previews: bool) -> Receipt:
     channel, fields = channel_of(parcel.conversation), fields_of(parcel)
+    if not previews:
+        fields["flags"] = int(str(fields.get("flags", 0))) | SUPPRESS_EMBEDS
     if parcel.files:
         form = Form({"payload_json": fields}, {f"files[{number}]": file for number, file in enumerate(parcel.files)})
         told = as_table(await client.upload(MESSAGES, channel, form=form))

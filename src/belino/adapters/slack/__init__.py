@@ -68,7 +68,7 @@ FILE_HOSTS = ("files", "files-origin")
 REF_LETTERS = "sl"
 API = "Web API"
 
-DRAFT_PAUSES = 3.0, 5.0
+DRAFT_PAUSES = 1.5, 3.0
 GAP_SECONDS = 10.0
 """After a longer gap everything is caught up; after a shorter one, only recently active places."""
 LATELY, FEW_PLACES = timedelta(minutes=15), 10
@@ -134,6 +134,7 @@ class Config:
     socket_url: str | None = field(
         default=None, metadata={"says": "The URL of the sockets of a server of your own, if it differs."}
     )
+    link_previews: bool = field(default=False, metadata={"says": "Whether Slack shows previews of links in answers."})
     drafts: DraftsShown = field(
         default="direct",
         metadata={
@@ -224,7 +225,10 @@ class Adapter:
     async def send(self, parcel: Parcel) -> Receipt:
         """Send one message, one upload of files, or an edit."""
         self._status.over(parcel.conversation)
-        return await self._limits.call(f"{POST} {parcel.conversation.channel}", lambda: send(self._client, parcel))
+        return await self._limits.call(f"{POST} {parcel.conversation.channel}", lambda: self._send(parcel))
+
+    async def _send(self, parcel: Parcel) -> Receipt:
+        return await send(self._client, parcel, previews=self._config.link_previews)
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a message."""

@@ -1,6 +1,6 @@
 """Capabilities of an app: its manifest of scopes and events, Slack's documented limits, and what works."""
 
-from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, SendAs
+from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, Rich, SendAs
 
 SCOPES = (
     "app_mentions:read",
@@ -41,8 +41,11 @@ EDIT_CHARS = 4_000
 
 LIMITS = Limits(
     text_chars=8_000,
+    split_chars=4_000,
     caption_chars=3_000,
     markup=Markup.MRKDWN,
+    rich=Rich.MARKDOWN,
+    rich_chars=12_000,
     once=Once.READ_BACK,
     buttons=True,
     files={
@@ -65,6 +68,8 @@ LIMITS = Limits(
     album_mixes=(
         frozenset({SendAs.PHOTO, SendAs.VIDEO, SendAs.AUDIO, SendAs.VOICE, SendAs.ANIMATION, SendAs.DOCUMENT}),
     ),
+    text_with_files=True,
+    comment_chars=3_000,
 )
 
 

@@ -59,6 +59,8 @@ _EVENTS = {
     "message_changed": "a change of a message that is not told",
     "message_deleted": "a deletion that names no message",
 }
+_MOVES = frozenset(name for name, what in _EVENTS.items() if what in ("someone joined", "someone left"))
+NAME_CHARS, GIST_CHARS = 100, 200
 
 
 def readable(text: str, me: SlackApp, directory: Directory) -> str:
@@ -364,11 +366,21 @@ def wordings_of(files: tuple[Raw, ...]) -> Iterator[str]:
             yield f"({what or 'a file Slack tells nothing of'}{f': {name}' if name else ''})"
 
 
-def what_it_is(raw: Raw) -> str:
-    """A short description of an event without readable content."""
+def what_it_is(raw: Raw, who: str) -> str:
+    """A short description of an event without readable content, whose author is `who`."""
     name = line(raw, "subtype", most=64) or line(raw, "type", most=64)
     if name in _EVENTS:
-        return _EVENTS[name]
+        event = _EVENTS[name]
+        return event.replace("someone", who, 1) if name in _MOVES else ": ".join(filter(None, (event, _told_by(raw))))
     if name in ("message", "app_mention", "bot_message", "file_share", "me_message", "thread_broadcast"):
         return "a message without a word"
     return name.replace("_", " ") or "nothing"
+
+
+def _told_by(raw: Raw) -> str:
+    """The new topic, description or name, or the beginning of the message that was pinned."""
+    told = line(raw, "topic", most=GIST_CHARS) or line(raw, "purpose", most=GIST_CHARS)
+    channel = table(raw, "channel")
+    told = told or line(raw, "name", most=NAME_CHARS) or line(channel, "name", most=NAME_CHARS)
+    pinned = (table(table(raw, "item"), "message"), *tables(raw, "attachments"))
+    return told or next((said for each in pinned if (said := line(each, "text", most=GIST_CHARS))), "")

@@ -82,15 +82,20 @@ def _ref(file: Raw, source: SourceMessage, caption: str | None) -> MediaRef:
         file_name=_name(file),
         size=count(file, "size") or None,
         duration=None if milliseconds is None else milliseconds / 1000,
-        width=count(file, "original_w") or None,
-        height=count(file, "original_h") or None,
+        width=count(file, "original_w") or count(file, "thumb_video_w") or None,
+        height=count(file, "original_h") or count(file, "thumb_video_h") or None,
         caption=caption,
         locator={"file": words(file, "id")},
+        # The bytes of snippets, posts and canvases change under their id.
+        file_id=words(file, "id") if words(file, "mode") == "hosted" else None,
     )
 
 
 def _name(file: Raw) -> str | None:
-    name = words(file, "name").strip() or line(file, "title")
+    # A canvas is always named "Untitled"; its title is what people see.
+    title_first = mime_of(file) == CANVAS_MIME or words(file, "mode") in ("quip", "canvas")
+    name, title = words(file, "name").strip(), line(file, "title")
+    name = (title or name) if title_first else (name or title)
     return name[:NAME_CHARS] or None
 
 

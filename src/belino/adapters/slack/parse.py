@@ -165,7 +165,7 @@ def said(
         thread_report=_thread_report(raw, view),
     )
     if words(raw, "subtype") not in _SAID or not (whole or refs or below.forward or below.quote):
-        return as_unsupported(message, what_it_is(raw))
+        return as_unsupported(message, what_it_is(raw, author.name))
     return message
 
 
@@ -307,7 +307,9 @@ def _unread(event: Raw, raw: Raw, view: SlackParseContext) -> Unsupported:
     # Opening our page or pressing a button is no message and gets no answer.
     sort = chat_type(channel) if channel and words(event, "type") == "message" else ChatType.CHANNEL
     author = user_named(user, view.me, view.directory)
-    unread = _unsupported(view.where(channel), f"event-{own}", author, view.when(ts), what_it_is(event), sort)
+    unread = _unsupported(
+        view.where(channel), f"event-{own}", author, view.when(ts), what_it_is(event, author.name), sort
+    )
     return replace(unread, is_event=words(event, "type") != "message")
 
 

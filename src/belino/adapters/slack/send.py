@@ -10,7 +10,7 @@ from belino.adapters.slack.client import SlackClient, SlackRefused
 from belino.adapters.slack.content import escaped
 from belino.adapters.slack.media import file_ref
 from belino.domain.emoji import emoji_name
-from belino.domain.errors import AdapterError, NothingToEdit, Undeliverable
+from belino.domain.errors import AdapterError, MarkupRefused, NothingToEdit, Undeliverable
 from belino.domain.limits import Markup
 from belino.domain.message import ConversationKey, SourceMessage
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
@@ -30,6 +30,7 @@ STATUS_REFUSED_SECONDS = 3_600.0
 STATUS_CHARS = 100
 SECTION_CHARS = 3_000
 
+_NO_BLOCKS = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"})
 _NOTHING_TO_EDIT = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "msg_too_long"})
 _SENTENCES = {
     "not_in_channel": "the app is not in this channel; invite it there with /invite",
@@ -61,24 +62,28 @@ _SENTENCES = {
 }
 
 
-async def send(client: SlackClient, parcel: Parcel) -> Receipt:
+async def send(client: SlackClient, parcel: Parcel, *, previews: bool = False) -> Receipt:
     """Send one message, several files in one, or an edit."""
     try:
         if parcel.kind is ParcelKind.EDIT:
             return await _finish(client, parcel.edits or "", parcel)
         if parcel.files:
             return await share(client, parcel)
-        return await _post(client, parcel)
+        return await _post(client, parcel, previews=previews)
     except SlackRefused as error:
         raise refusal(error, parcel) from error
 
 
 async def edit(client: SlackClient, ts: str, parcel: Parcel) -> Receipt:
     """Edit a message's text."""
-    if len(str(_text(parcel)["text"])) > EDIT_CHARS:
+    written = dict(_text(parcel))
+    if parcel.rich:
+        written["text"] = str(written["text"])[:EDIT_CHARS]  # only for notifications: the block is what is shown
+    elif len(str(written["text"])) > EDIT_CHARS:
         raise NothingToEdit(f"Slack changes messages to {EDIT_CHARS} characters at most")
     # Blocks that are left out stay: https://docs.slack.dev/reference/methods/chat.update
-    fields = {"channel": parcel.conversation.channel, "ts": ts, **_text(parcel), "blocks": _blocks(parcel)}
+    blocks = _blocks(parcel) or written.get("blocks", [])
+    fields = {"channel": parcel.conversation.channel, "ts": ts, **written, "blocks": blocks}
     try:
         told = await client.call("chat.update", fields)
     except SlackRefused as error:
@@ -133,14 +138,14 @@ async def _finish(client: SlackClient, ts: str, parcel: Parcel) -> Receipt:
         raise
 
 
-async def _post(client: SlackClient, parcel: Parcel) -> Receipt:
+async def _post(client: SlackClient, parcel: Parcel, *, previews: bool) -> Receipt:
     fields = {
         "channel": parcel.conversation.channel,
         **_text(parcel),
-        "blocks": _blocks(parcel) or None,
+        **({"blocks": blocks} if (blocks := _blocks(parcel)) else {}),
         "thread_ts": parcel.conversation.thread,
-        "unfurl_links": False,
-        "unfurl_media": False,
+        "unfurl_links": previews,
+        "unfurl_media": previews,
         "metadata": {"event_type": KEY_EVENT, "event_payload": {"key": parcel.key}},
     }
     told = await client.call("chat.postMessage", fields)
@@ -150,6 +155,8 @@ async def _post(client: SlackClient, parcel: Parcel) -> Receipt:
 
 
 def _text(parcel: Parcel) -> Mapping[str, object]:
+    if parcel.rich:
+        return {"text": parcel.text, "mrkdwn": True, "blocks": [{"type": "markdown", "text": parcel.rich}]}
     if parcel.markup is Markup.MRKDWN:
         return {"text": parcel.text, "mrkdwn": True}
     return {"text": escaped(parcel.text), "mrkdwn": False}
@@ -287,6 +294,8 @@ def has_nothing_to_edit(error: SlackRefused) -> bool:
 
 def refusal(error: SlackRefused, parcel: Parcel) -> AdapterError:
     """A refused call as a domain error."""
+    if parcel.rich and error.error in _NO_BLOCKS:
+        return MarkupRefused(f"Slack cannot read the markdown block: {error.error}")
     if error.error == "missing_scope":
         advice = f"give the app the scope {error.needed or 'it lacks'} and install it again"
         return Undeliverable(f"Slack will not deliver it: {advice}")

@@ -4,22 +4,31 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import ClassVar, Literal
 from urllib.parse import quote, urlsplit
 
 from belino.adapters.telegram.authors import PLATFORM, TelegramBot
 from belino.adapters.telegram.capabilities import LIMITS, WORKS, local_limits
-from belino.adapters.telegram.client import OverlongAnswer, PollConflict, SendPacing, TelegramClient, TelegramRefused
+from belino.adapters.telegram.client import (
+    MethodUnknown,
+    NoSuchPage,
+    NotFound,
+    OverlongAnswer,
+    PollConflict,
+    SendPacing,
+    TelegramClient,
+    TelegramRefused,
+)
 from belino.adapters.telegram.doctor import check_bot
 from belino.adapters.telegram.media import FETCH_BYTES, TelegramDownload
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
-from belino.adapters.telegram.send import TYPING, UPLOADS, delete, edit, react, send, show_action
+from belino.adapters.telegram.send import TYPING, UPLOADS, delete, edit, react, send, show_action, show_draft
 from belino.domain.emoji import emoji_character
-from belino.domain.errors import AdapterError, ConfigError
+from belino.domain.errors import AdapterError, ConfigError, MarkupRefused, Undeliverable
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey
@@ -55,7 +64,8 @@ LEAST_PAUSE = 1.0
 BATCH = 100
 # A broken connection is only reopened: proxies cut long polls, and Telegram's own servers restart.
 POLL_TRIES = 5
-DRAFT_PAUSES = 3.0, 9.0
+DRAFT_PAUSES = 1.5, 6.0
+STREAM_PAUSE = 1.0
 MOST_REACTIONS = 1_000
 PRESS = "callback_query"
 ANSWER_CHARS = 200
@@ -94,6 +104,14 @@ class Config:
         metadata={"says": "Whether api_url is a server of your own that runs with `--local`: files up to 2000 MB."},
     )
 
+    rich_messages: bool = field(
+        default=True,
+        metadata={
+            "says": "Whether text with tables or headings is sent as a rich message, which old apps of Telegram do not "
+            "show; otherwise tables are code and headings bold."
+        },
+    )
+    link_previews: bool = field(default=True, metadata={"says": "Whether Telegram shows previews of links in answers."})
     drafts: DraftsShown = field(
         default="direct",
         metadata={
@@ -146,8 +164,14 @@ class Adapter:
         self._let_in = asyncio.Event()
         self._reactions: dict[tuple[str, str], str] = {}
         """Our latest reactions, by chat and message."""
-        if config.local_files:
-            self.limits = local_limits()
+        self._has_drafts = True
+        self._no_drafts: set[str] = set()
+        """Chats in which Telegram refused a draft."""
+        self._has_rich = True
+        """Whether the server has rich messages, as far as we know; those that are older than the method do not."""
+        self.limits = local_limits() if config.local_files else LIMITS
+        if not config.rich_messages:
+            self.limits = replace(self.limits, rich=None)
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
         """Listen until cancelled; the cursor is the number of the next update."""
@@ -166,11 +190,23 @@ class Adapter:
 
     async def send(self, parcel: Parcel) -> Receipt:
         """Send one message, album or edit."""
-        return await self._pacing.call(parcel.conversation.channel, lambda: send(self._client, parcel))
+        return await self._written(parcel, lambda form: send(self._client, form, previews=self._config.link_previews))
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a message."""
-        return await self._pacing.call(parcel.conversation.channel, lambda: edit(self._client, message_id, parcel))
+        previews = self._config.link_previews
+        return await self._written(parcel, lambda form: edit(self._client, message_id, form, previews=previews))
+
+    async def _written(self, parcel: Parcel, work: Callable[[Parcel], Awaitable[Receipt]]) -> Receipt:
+        """Write a parcel; as a rich message as long as the server is not known to lack them."""
+        form = parcel if self._has_rich else replace(parcel, rich="")
+        try:
+            return await self._pacing.call(parcel.conversation.channel, lambda: work(form))
+        except (NoSuchPage, NotFound, MethodUnknown) as error:
+            if not form.rich:
+                raise
+            self._has_rich = False
+            raise MarkupRefused("this Bot API server has no rich messages") from error
 
     async def delete(self, conversation: ConversationKey, message_id: str) -> None:
         """Delete a message."""
@@ -198,6 +234,22 @@ class Adapter:
         """Slower in groups, which accept twenty messages and edits a minute from a bot."""
         direct = conversation.channel.isdecimal()  # a group's id is negative, a business chat's has a connection
         return pause_between_drafts(self._config.drafts, direct=direct, pauses=DRAFT_PAUSES)
+
+    def stream_pause(self, conversation: ConversationKey) -> float | None:
+        """Previews are for private chats, and for servers that know them."""
+        private = conversation.channel.isdecimal() and self._has_drafts
+        return STREAM_PAUSE if private and conversation.channel not in self._no_drafts else None
+
+    async def stream_draft(self, parcel: Parcel) -> None:
+        """Show a draft without a message: https://core.telegram.org/bots/api#sendmessagedraft."""
+        try:
+            await self._pacing.call(parcel.conversation.channel, lambda: show_draft(self._client, parcel))
+        except (NoSuchPage, NotFound, MethodUnknown) as error:
+            self._has_drafts = False
+            raise Undeliverable("this Bot API server has no drafts") from error
+        except Undeliverable:
+            self._no_drafts.add(parcel.conversation.channel)
+            raise
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
         """Show typing, which is all that Telegram shows."""

@@ -6,12 +6,14 @@ Labels in these lines are written by senders: each is on one line, and is as unt
 from collections.abc import Iterator
 from itertools import islice
 
+from belino.adapters.telegram.authors import chat_name
 from belino.adapters.telegram.media import TelegramSource, refs_of
 from belino.domain.media import MediaRef
 from belino.net.json_fields import Raw, as_tables, count, has, line, number_id, real, table, tables, whole, words, yes
 
 MOST_LINES = 50
 LETTER_CHARS = 4096
+MOST_NAMES, NAME_CHARS, GIST_CHARS = 10, 128, 200
 
 ADDRESS_CHARS = 2_048
 
@@ -36,10 +38,9 @@ _AROUND = (
 _ENVELOPE = frozenset(_AROUND.split())
 
 STORY = "a story, which bots cannot see"
+_MOVES = {"new_chat_members": "joined", "new_chat_member": "joined", "left_chat_member": "left"}
 _NOTICES = {
-    "new_chat_members": "someone joined",
-    "new_chat_member": "someone joined",
-    "left_chat_member": "someone left",
+    **{key: f"someone {did}" for key, did in _MOVES.items()},
     "new_chat_title": "the chat has a new title",
     "new_chat_photo": "the chat has a new picture",
     "delete_chat_photo": "the chat's picture was removed",
@@ -296,7 +297,7 @@ def _tables(value: object, depth: int) -> Iterator[Raw]:
 
 def is_notice(message: Raw) -> bool:
     """Whether Telegram itself wrote a message, about the chat."""
-    return any(has(message, key) for key in _NOTICES)
+    return any(_tells(message, key) for key in _NOTICES)
 
 
 def what_it_is(message: Raw) -> str:
@@ -312,11 +313,39 @@ def what_is_in(message: Raw) -> str:
         return f"the group became a supergroup: its channel id is {target} now"
     if source := number_id(message, "migrate_from_chat_id"):
         return f"the group became a supergroup: its channel id was {source}, and what was said before stays there"
-    content = sorted(str(key) for key in message if key not in _ENVELOPE and has(message, key))
+    content = sorted(str(key) for key in message if key not in _ENVELOPE and _tells(message, key))
     for key in content:
         if key in _SERVICE:
-            return _SERVICE[key]
+            return _moved(message, key) or ": ".join(filter(None, (_SERVICE[key], _told_by(message, key))))
     return content[0].encode(errors="replace").decode().replace("_", " ")[:64] if content else ""
+
+
+def _tells(message: Raw, key: str) -> bool:
+    """Whether a key has content. Its flags are always true, but other servers write the false ones too."""
+    return has(message, key) and message[key] is not False
+
+
+def _moved(message: Raw, key: str) -> str:
+    """Who joined or left; empty for anything else, or without a name."""
+    people = tables(message, key) or tuple(filter(None, (table(message, key),)))
+    names = [chat_name(each)[:NAME_CHARS] for each in people[:MOST_NAMES]]
+    more = [f"{len(people) - MOST_NAMES} more"] if len(people) > MOST_NAMES else []
+    return f"{', '.join([*filter(None, names), *more])} {_MOVES[key]}" if key in _MOVES and any(names) else ""
+
+
+def _told_by(message: Raw, key: str) -> str:
+    """The new title, the name of the topic, or the beginning of the message that was pinned."""
+    match key:
+        case "new_chat_title":
+            return line(message, key, most=NAME_CHARS)
+        case "forum_topic_created" | "forum_topic_edited":
+            return line(table(message, key), "name", most=NAME_CHARS)
+        case "pinned_message":
+            pinned = table(message, key)
+            said = line(pinned, "text", most=GIST_CHARS) or line(pinned, "caption", most=GIST_CHARS)
+            return said or next(iter(facts_of(pinned)), "") or what_is_in({**pinned, key: None})
+        case _:
+            return ""
 
 
 def is_confidential(message: Raw) -> bool:

@@ -109,6 +109,7 @@ def _ref(file: Raw, source: TelegramSource, kind: MediaKind, mime: str) -> Itera
         width=count(file, "width") if side is None else side,
         height=count(file, "height") if side is None else side,
         locator={"file_id": file_id},
+        file_id=words(file, "file_unique_id") or None,
     )
 
 

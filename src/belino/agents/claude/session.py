@@ -26,6 +26,8 @@ START_SECONDS = 60.0
 SYSTEM_FILE = "system.md"
 NAMES_KEPT = 1000
 LOST = ("No conversation found", "No message found")
+LAST_CALL = "[This was the last tool call of this turn. Answer now with what you have.]"
+NO_MORE_CALLS = "this turn has no tool calls left; answer now with what you have"
 NO_TURN = "there is no turn any more; the tool does nothing"
 
 
@@ -99,7 +101,8 @@ class CliSession:
         """The turn's parts, up to the Final; `refused` is media not to show, by ref."""
         from claude_agent_sdk import ClaudeSDKError
 
-        assert self._client is not None
+        assert self._client is not None and self._child is not None
+        self._child.steps = 0
         self._toolbox, self._refused = turn.toolbox, refused
         shown = [block for block in turn.blocks if isinstance(block, ImageBlock | DocumentBlock)]
         self._unaccepted[:] = [block for block in shown if block.ref not in refused]
@@ -166,15 +169,18 @@ class CliSession:
         )
 
     async def _call(self, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
-        if self._toolbox is None:
-            return {"content": [{"type": "text", "text": NO_TURN}], "is_error": True}
+        steps = self._child.steps if self._child else 0
+        if self._toolbox is None or steps > self._config.max_steps:
+            text = NO_TURN if self._toolbox is None else NO_MORE_CALLS
+            return {"content": [{"type": "text", "text": text}], "is_error": True}
         try:
             blocks = await self._toolbox.call(name, arguments)
         except ToolError as error:
             return {"content": [{"type": "text", "text": str(error)}], "is_error": True}
         self._unaccepted += [b for b in blocks if isinstance(b, ImageBlock) and b.ref not in self._refused]
         self._learn_names(blocks)
-        return {"content": tool_content(blocks, self._refused)}
+        last = [TextBlock(text=LAST_CALL)] if steps == self._config.max_steps else []
+        return {"content": tool_content([*blocks, *last], self._refused)}
 
     def _learn_names(self, blocks: Sequence[Block]) -> None:
         for block in blocks:

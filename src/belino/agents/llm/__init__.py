@@ -49,8 +49,13 @@ class Config:
         metadata={"says": "For openai: which API to use; `auto` is `responses` at OpenAI's own address, else `chat`."},
     )
     instructions: str = field(default="", metadata={"says": "Your instructions to the agent, after belino's own."})
-    max_tokens: int = field(
-        default=4096, metadata={"says": "The longest answer to one request, in tokens.", "least": 1}
+    max_tokens: int | None = field(
+        default=None,
+        metadata={
+            "says": "The longest answer to one request, in tokens, with what the model thinks; "
+            "if unset, its name decides: 32000 for models that reason, else 4096.",
+            "least": 1,
+        },
     )
     history_tokens: int = field(
         default=32_000, metadata={"says": "How many tokens of a conversation are remembered, in whole turns."}
@@ -125,7 +130,10 @@ class Agent:
             if self._opened is None:
                 # The imports take seconds; the thread keeps the event loop free.
                 self._opened = await asyncio.to_thread(
-                    open_model, self._chosen, self._key(), max_tokens=self._config.max_tokens
+                    open_model,
+                    self._chosen,
+                    self._key(),
+                    max_tokens=self._config.max_tokens or self._chosen.answer_tokens,
                 )
             return self._opened
 

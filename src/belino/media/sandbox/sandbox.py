@@ -66,6 +66,8 @@ nothing can be imported later.
 
 AT_ONCE = 2
 START_SECONDS = 30.0
+WALL_TIMES = 5
+"""The wall-clock limit of a job, in multiples of its limit of CPU time: other processes may use the machine."""
 GRACE_SECONDS = 5.0
 """How long after a job's time limit the parent may take to report that it killed it."""
 
@@ -137,7 +139,10 @@ class Sandbox:
         seconds: float = CPU_SECONDS,
         memory: int = MEMORY_BYTES,
     ) -> dict[str, Any]:
-        """Run a job and return its answer. A job that writes creates `output`, which exists only on success."""
+        """Run a job and return its answer. A job that writes creates `output`, which exists only on success.
+
+        `seconds` of CPU time end it for good; one that ran out of wall-clock time is run once more.
+        """
         if self._required and not await self._is_full():
             could = " and ".join(self.leaks)
             raise MediaError(f'nothing was decoded: media.sandbox is "required", and here a decoder could {could}')
@@ -191,21 +196,29 @@ class Sandbox:
         request = {
             "function": self._jobs[job], "options": dict(options), "memory": memory, "cpu": max(1, math.ceil(seconds))
         }  # fmt: skip
+        ended, answer = await self._try_twice(request, files, seconds * WALL_TIMES)
+        if ended.killed_for == "time":
+            ended, answer = await self._try_twice(request, files, seconds * WALL_TIMES)
+        return _result(ended, answer, seconds=seconds, memory=memory)
+
+    async def _try_twice(
+        self, request: Mapping[str, Any], files: Sequence[int], seconds: float
+    ) -> "tuple[Ended, bytes]":
+        """Run the job; if the parent had exited or exits now, which is not the file's fault, again with a new one."""
         try:
-            ended, answer = await self._try(request, files, seconds)
+            return await self._try(request, files, seconds)
         except LineLost:
-            # The parent had exited or exits now, which is not the file's fault: retry once with a new one.
             try:
-                ended, answer = await self._try(request, files, seconds)
+                return await self._try(request, files, seconds)
             except LineLost as error:
                 raise MediaError("the sandbox died twice; nothing was decoded") from error
-        return _result(ended, answer, seconds=seconds, memory=memory)
 
     async def _try(self, request: Mapping[str, Any], files: Sequence[int], seconds: float) -> "tuple[Ended, bytes]":
         line = await self._open_line()
         with ExitStack() as closing:
             for target in files[1:]:
                 os.ftruncate(target, 0)
+                os.lseek(target, 0, os.SEEK_SET)  # an earlier attempt may have moved it
             reading, writing = os.pipe()
             closing.callback(os.close, reading)
             closing.callback(os.close, writing)
@@ -432,15 +445,8 @@ def _open_output(output: Path, closing: ExitStack) -> int:
 
 def _result(ended: Ended, answer: bytes, *, seconds: float, memory: int) -> dict[str, Any]:
     """The child's answer; or its fate, as an error."""
-    too_long = f"decoding it took longer than {seconds:g} s"
-    if ended.killed_for == "threads":
-        raise MediaRefused("decoding it started too many threads")
-    if ended.killed_for or ended.code == -signal.SIGXCPU:
-        raise MediaRefused(too_long)
-    if ended.code == -signal.SIGKILL:
-        raise MediaRefused("decoding it was stopped by the system, most likely for want of memory")
-    if ended.code < 0:
-        raise MediaRefused(f"decoding it crashed ({_signal_name(-ended.code)})")
+    if ended.killed_for or ended.code < 0:
+        raise _violent_end(ended, seconds)
     told = _told(answer)
     match told:
         case {"result": dict(result)} if ended.code == 0:
@@ -455,6 +461,19 @@ def _result(ended: Ended, answer: bytes, *, seconds: float, memory: int) -> dict
             log.info("a decoder ended with %s", what[:60])
             raise MediaRefused("it could not be decoded")
     raise MediaRefused("decoding it gave no proper answer")
+
+
+def _violent_end(ended: Ended, seconds: float) -> MediaError:
+    if ended.killed_for == "threads":
+        return MediaRefused("decoding it started too many threads")
+    if ended.killed_for:
+        # It may not be the file's fault: the next request tries it again.
+        return MediaError(f"decoding it did not end within {seconds * WALL_TIMES:g} s, twice; the machine may be busy")
+    if ended.code == -signal.SIGXCPU:
+        return MediaRefused(f"decoding it took longer than {max(1, math.ceil(seconds))} s of CPU time")
+    if ended.code == -signal.SIGKILL:
+        return MediaRefused("decoding it was stopped by the system, most likely for want of memory")
+    return MediaRefused(f"decoding it crashed ({_signal_name(-ended.code)})")
 
 
 def _told(answer: bytes) -> object:

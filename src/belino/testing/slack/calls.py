@@ -141,6 +141,7 @@ class SlackSends:
         channel = self._target(call)
         fields = _content(call, TEXT_CHARS)
         message = self._own(fields)
+        self._world.unfurled.append("unfurl_links" not in call.fields or call.flag("unfurl_links"))
         if call.fields.get("blocks"):
             self._own_blocks.add(message["ts"])
         if (metadata := _metadata(call)) is not None:
@@ -269,6 +270,8 @@ class SlackSends:
         message: Json = {"user": BOT_USER, "type": "message", "ts": self._world.stamps.next(), "text": text}
         message |= {"team": TEAM, "blocks": rich_text(text)} if text else {"team": TEAM}
         if not text and (blocks := call.value("blocks", "invalid_blocks_format")):
+            if any(block.get("type") == "markdown" for block in as_list(blocks)):
+                raise SlackRefusal("internal_error")  # as seen: only chat.* methods accept a markdown block
             message["blocks"] = blocks
         if thread := call.text("thread_ts"):
             self._thread(channel, message, thread, broadcast=False)

@@ -68,6 +68,8 @@ class SlackState:
         self.reactions: defaultdict[tuple[str, str], dict[str, list[str]]] = defaultdict(dict)
         self.sent: list[Json] = []
         """Every message the bot sent, oldest first, with its channel."""
+        self.unfurled: list[bool] = []
+        """For every posted message, whether links in it may be unfurled; Slack does so unless told otherwise."""
         self.edited: list[tuple[str, str]] = []
         """Every edit the bot made, oldest first: ts and text."""
         self.received: list[FakeUpload] = []

@@ -18,6 +18,7 @@ from belino.testing.telegram.request import (
     refuse_photo,
     shown,
 )
+from belino.testing.telegram.rich import rich_message
 from belino.testing.telegram.updates import RESTART, WEBHOOK_SET, GetUpdatesConflict, Webhook
 from belino.testing.telegram.world import TelegramWorld, units
 
@@ -93,6 +94,8 @@ class TelegramCalls:
             "getfile": self._get_file,
             "getchat": self._get_chat,
             "sendmessage": self._sends.message,
+            "sendrichmessage": self._sends.rich,
+            "sendmessagedraft": self._sends.draft,
             "sendchataction": self._send_action,
             "editmessagetext": self._sends.edit,
             "deletemessage": self._delete_message,
@@ -105,7 +108,7 @@ class TelegramCalls:
     async def answer(self, call: TelegramCall) -> Any:
         """The call's result."""
         method = self._methods.get(call.method.lower())
-        if method is None:
+        if method is None or call.method.lower() in self.world.unknown_methods:
             raise TelegramRefusal(404, "Not Found: method not found")
         return await method(call)
 
@@ -272,8 +275,30 @@ class TelegramSends:
         chat = self.chat(call)
         text = _message_text(call)
         where = self._where(call, chat) | _keyboard(call)
+        if (previews := call.value("link_preview_options")) is not None:
+            where = where | {"link_preview_options": previews}
         self._limiter.keep(chat)
         return self._sent(chat, text, where)
+
+    async def rich(self, call: TelegramCall) -> Json:
+        """sendRichMessage."""
+        chat = self.chat(call)
+        message = rich_message(call.value("rich_message"))
+        where = self._where(call, chat)
+        self._limiter.keep(chat)
+        return self._sent(chat, None, where | {"rich_message": message})
+
+    async def draft(self, call: TelegramCall) -> bool:
+        """sendMessageDraft: a preview in a private chat, which is gone after half a minute or with the next message."""
+        chat = self.chat(call)
+        if chat["type"] != "private":
+            raise TelegramRefusal(400, "Bad Request: chat type is not supported")
+        if not call.whole("draft_id", 0):
+            raise TelegramRefusal(400, "Bad Request: draft_id must be non-zero")
+        text = _message_text(call) if call.text("text") else ""
+        self._limiter.keep(chat)
+        self._world.drafts.append((call.whole("draft_id", 0), text))
+        return True
 
     async def media(self, call: TelegramCall) -> Json:
         """sendPhoto and similar methods."""
@@ -312,17 +337,25 @@ class TelegramSends:
             raise TelegramRefusal(400, "Bad Request: message to edit not found")
         if message.get("from", {}).get("id") != self._world.bot["id"]:
             raise TelegramRefusal(400, "Bad Request: message can't be edited")
-        if "text" not in message:
+        if "text" not in message and "rich_message" not in message:
             raise TelegramRefusal(400, "Bad Request: there is no text in the message to edit")
-        text, keyboard = _message_text(call), _keyboard(call)
-        if text == message["text"] and keyboard.get("reply_markup") == message.get("reply_markup"):
+        new, keyboard = self._new_content(call), _keyboard(call)
+        is_same = all(message.get(name) == value for name, value in new.items())
+        if is_same and keyboard.get("reply_markup") == message.get("reply_markup"):
             raise TelegramRefusal(400, UNCHANGED)
         self._limiter.keep(chat)
-        message.pop("reply_markup", None)
-        message |= keyboard
-        message |= {"text": text, "edit_date": int(self._clock.now().timestamp())}
+        for name in ("text", "rich_message", "reply_markup"):
+            message.pop(name, None)
+        text = str(new.get("text") or new["rich_message"]["blocks"][0]["text"])
+        message |= {**new, **keyboard, "edit_date": int(self._clock.now().timestamp())}
         self._world.edited.append((message["message_id"], text))
         return message
+
+    def _new_content(self, call: TelegramCall) -> Json:
+        """The text or rich message of an edit; a server that is older than rich messages ignores them."""
+        if call.fields.get("rich_message") is not None and "sendrichmessage" not in self._world.unknown_methods:
+            return {"rich_message": rich_message(call.value("rich_message"))}
+        return {"text": _message_text(call)}
 
     def _album_item(self, call: TelegramCall, chat: Json, item: Json, number: int) -> Json:
         named = str(item.get("media", ""))

@@ -145,6 +145,10 @@ class TelegramWorld:
         self.files = TelegramFiles()
         self.chats: dict[int, Json] = {}
         self.messages: dict[tuple[int, int], Json] = {}
+        self.drafts: list[tuple[int, str]] = []
+        """Every draft the bot showed, oldest first: its id and text."""
+        self.unknown_methods: set[str] = set()
+        """Methods, in lower case, that this server is too old for."""
         self.sent: list[Json] = []
         """Every message the bot sent, oldest first."""
         self.received: list[FakeUpload] = []
