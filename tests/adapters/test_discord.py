@@ -48,7 +48,7 @@ async def test_discord_keeps_the_adapter_contract(discord: DiscordServer, discor
             refuse=lambda status, headers: discord.fail(SEND, CannedAnswer(status=status, headers=headers)),
         )
     )
-    assert len(checked) == 10
+    assert len(checked) == 11
 
 
 async def test_everything_arrives_in_order_and_no_byte_of_it_is_fetched(

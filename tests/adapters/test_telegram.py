@@ -68,7 +68,7 @@ async def test_telegram_keeps_the_adapter_contract(server: TelegramServer, bot_a
             refuse=lambda status, headers: server.fail("sendMessage", CannedAnswer(status=status, headers=headers)),
         )
     )
-    assert len(checked) == 11
+    assert len(checked) == 13
 
 
 async def test_everything_arrives_in_order_and_no_byte_of_it_is_fetched(server: TelegramServer, bot: Bot) -> None:
