@@ -20,7 +20,7 @@ from gateway.house import House, Wire
 
 __all__ = ["accounts_balance"]
 
-ACTS = ("react", "edit_message", "delete_message", "stay_silent")
+ACTS = ("react", "edit_message", "delete_message", "stay_silent", "ask_user")
 
 
 class ActingWire(Wire):
@@ -68,14 +68,14 @@ async def test_the_tools_are_those_of_the_platform_that_the_operator_permits(hou
         await house.ask(gateway, house.say())
         assert names(agent) == set(ACTS)
         await house.ask(gateway, house.say(channel="open", addressed=True))
-        assert names(agent) == {"react", "edit_message", "stay_silent"}
+        assert names(agent) == {"react", "edit_message", "stay_silent", "ask_user"}
 
 
 async def test_a_platform_without_reactions_has_no_tool_for_them(house: House) -> None:
     house.agent = agent = ScriptedAgent()
     async with house.at_work() as gateway:
         await house.ask(gateway, house.say())
-        assert names(agent) == {"stay_silent"}
+        assert names(agent) == {"stay_silent", "ask_user"}
 
 
 async def test_a_reaction_is_shown_and_kept_with_its_message(house: House, wire: ActingWire) -> None:

@@ -131,6 +131,8 @@ class Limits:
     """The total size of the files of one album."""
     text_with_files: bool = False
     """Text is sent in the same call as files."""
+    buttons: bool = False
+    """Whether choices are shown as buttons; otherwise as numbers in the text."""
     comment_chars: int | None = None
     """Text longer than this is not sent with files but after them; None if its first message is in any case."""
     scrolls_code: bool = False

@@ -187,6 +187,8 @@ class Message:
     """What the platform reports about the thread under it, as in its history."""
     invoked: bool = False
     """Given through the platform's own commands: a reply to it is seen by its sender only."""
+    press: str | None = None
+    """The key of the button that it is a press of; its text is then that of the choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

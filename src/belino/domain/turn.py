@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from belino.domain.choice import Choice
 from belino.domain.errors import ToolError
 from belino.domain.media import Block, FileBlock, MediaRef
 from belino.domain.message import Author, ConversationKey, Quote
@@ -163,7 +164,7 @@ class Final:
     """Why the text is empty or incomplete, if it is, for `explain`."""
 
 
-ReplyPart = TextDelta | ToolNote | Accepted | Compacted | Usage | Refused | Final
+ReplyPart = TextDelta | ToolNote | Accepted | Compacted | Usage | Refused | Choice | Final
 
 
 def placeholders(text: str) -> Iterator[tuple[str, str, str]]:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from belino.config import SessionsConfig
+from belino.domain.choice import chosen_number
 from belino.domain.commands import ChatCommand
 from belino.domain.errors import ScopeError, StoreError
 from belino.domain.failpoints import failpoint
@@ -130,7 +131,8 @@ class Intake:
     async def _judged(self, arrival: Arrival, cursor: str | None) -> ScreenedArrival:
         verdict = self._too_long(arrival)
         if verdict is None:
-            verdict = await self._obeyed(arrival) or await self._judge(arrival)
+            arrival, chosen = await self._chosen(arrival)
+            verdict = chosen or await self._obeyed(arrival) or await self._judge(arrival)
             if verdict.standing is Standing.DENIED:
                 await self._offer_pairing(arrival)
                 await self._ask_owners(arrival)
@@ -141,6 +143,24 @@ class Intake:
         joining = self._joiner.joining(arrival, verdict)
         judged = ScreenedArrival(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready, joining=joining)
         return judged if self._commands is None else await self._commands.screen(judged)
+
+    async def _chosen(self, arrival: Arrival) -> tuple[Arrival, Verdict | None]:
+        """A press, or the number of a choice, as the message that it is; with a verdict if the choice is refused."""
+        if not isinstance(arrival, Message):
+            return arrival, None
+        where, sender, key = arrival.conversation, arrival.author.id, arrival.press
+        if key is None and (number := chosen_number(arrival.text)) is not None and not arrival.media:
+            key = await self._store.numbered_choice(where, sender, number)
+        if key is None:
+            return arrival, None
+        asked = replace(arrival, addressed=True)
+        if (verdict := await self._judge(asked)).standing is not Standing.MAY_COMMAND:
+            return arrival, verdict if arrival.press is None else replace(verdict, standing=Standing.DENIED)
+        chosen = await self._store.choose(key, where, sender=sender, message_id=arrival.id)
+        if not chosen.refused:
+            self._callbacks.pairing_offered(where)  # the edit of the question is in the outbox
+            return replace(asked, text=chosen.text), None
+        return arrival, Verdict(standing=Standing.DENIED, reason=chosen.refused) if arrival.press else None
 
     async def _take(self, run: Sequence[ScreenedArrival]) -> tuple[Taken, ...]:
         """Store screened arrivals in one commit; if that fails, one by one up to the one that fails, which raises."""

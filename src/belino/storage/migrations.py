@@ -453,6 +453,19 @@ CREATE TABLE file_ids (
 CREATE INDEX file_ids_of_blob ON file_ids (sha256);
 """
 
+# The choices of questions, by the keys that platforms return, and answers in doubt that were reported to people.
+M039_CHOICES = """
+CREATE TABLE choices (
+    key TEXT PRIMARY KEY, question TEXT NOT NULL, position INTEGER NOT NULL, conversation TEXT NOT NULL,
+    channel TEXT NOT NULL, parcel TEXT NOT NULL, label TEXT NOT NULL, value TEXT NOT NULL, style TEXT NOT NULL,
+    who TEXT NOT NULL, is_numbered INTEGER NOT NULL, created INTEGER NOT NULL, chosen TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX choices_of_parcel ON choices (parcel);
+CREATE INDEX choices_of_question ON choices (question);
+CREATE INDEX choices_of_conversation ON choices (conversation, created);
+CREATE TABLE reported_doubts (parcel TEXT PRIMARY KEY, turn INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -492,4 +505,5 @@ STEPS = (
     M036_JOINED_MESSAGES,
     M037_PARCEL_RICH_TEXT,
     M038_FILE_IDS,
+    M039_CHOICES,
 )

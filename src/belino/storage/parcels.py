@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from belino.domain.choice import Button
 from belino.domain.errors import StoreError
 from belino.domain.limits import Markup, SendAs
 from belino.domain.media import MediaRef, kind_of
@@ -238,7 +239,17 @@ def parcel_row(tx: Tx, key: str) -> TableRow:
     return row
 
 
-def parcel_of(row: TableRow, open_file: OpenFile) -> Parcel:
+def buttons_of(tx: Tx, key: str) -> tuple[Button, ...]:
+    """The buttons of a parcel; none once a choice was made, or where they are numbers in its text."""
+    rows = tx.execute(
+        "SELECT key, label, style FROM choices WHERE parcel = ?1 AND is_numbered = 0 AND NOT EXISTS "
+        "(SELECT 1 FROM choices x WHERE x.parcel = ?1 AND x.chosen IS NOT NULL) ORDER BY position",
+        (key,),
+    )
+    return tuple(Button(key=row["key"], label=row["label"], style=row["style"]) for row in rows)
+
+
+def parcel_of(row: TableRow, open_file: OpenFile, buttons: tuple[Button, ...] = ()) -> Parcel:
     """A row as a parcel to send."""
     return Parcel(
         key=row["key"],
@@ -247,11 +258,12 @@ def parcel_of(row: TableRow, open_file: OpenFile) -> Parcel:
         text=row["text"],
         markup=Markup(row["markup"]),
         plain=row["plain"],
-        rich=row["rich"],
+        rich="" if buttons else row["rich"],
         files=tuple(_file(file, open_file) for file in orjson.loads(row["files"] or b"[]")),
         reply_to=row["reply_to"],
         edits=row["edits"],
         trace=row["trace"],
+        buttons=buttons,
         created=from_micros(row["created"]),
     )
 

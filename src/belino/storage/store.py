@@ -17,6 +17,7 @@ from belino.search.weights import WEIGHTS, Weights
 from belino.storage import uploads
 from belino.storage.access import AccessVerbs
 from belino.storage.blobs import Blobs
+from belino.storage.choices import ChoiceVerbs
 from belino.storage.commands import CommandVerbs
 from belino.storage.database import Database, DiskState, to_micros
 from belino.storage.encryption import Keys
@@ -84,6 +85,7 @@ class Store(
     SpeechVerbs,
     AccessVerbs,
     OwnerVerbs,
+    ChoiceVerbs,
     CommandVerbs,
 ):
     """Everything belino stores."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from belino.delivery.plan import plan
+from belino.domain.choice import LEAST, MOST, Choice, wrong_choices
 from belino.domain.errors import AdapterError, MarkupRefused, NothingToEdit, RateLimited, ToolError, reason_of
 from belino.domain.limits import Markup
 from belino.domain.media import Block, TextBlock
@@ -15,31 +16,44 @@ from belino.domain.ports import Adapter, Deletes, Edits, Reacts
 from belino.domain.reply import Parcel, Reply
 from belino.domain.stored import StoredMessage, Verdict
 from belino.domain.turn import ToolSpec
+from belino.storage.choices import ANYONE
 from belino.tools.arguments import Arguments
 from belino.tools.tool_context import ToolContext
 
 EMOJI_CHARS = 64
 EDIT_CHARS = 20_000
+QUESTION_CHARS = 2_000
 REASON_CHARS = 200
 OWN = Verdict(standing=Standing.OBSERVED, reason="the agent did it")
 
-_MESSAGE = {"message_id": {"type": "string"}}
+_TEXT: Mapping[str, object] = {"type": "string"}
+_MESSAGE: Mapping[str, object] = {"message_id": _TEXT}
 
 
-def _spec(name: str, description: str, **properties: object) -> ToolSpec:
+def _spec(name: str, description: str, properties: Mapping[str, object], *, optional: tuple[str, ...] = ()) -> ToolSpec:
     schema = {
         "type": "object",
         "additionalProperties": False,
         "properties": properties,
-        "required": list(properties),
+        "required": [each for each in properties if each not in optional],
     }
     return ToolSpec(name=name, description=description, schema=schema)
 
 
-REACT = _spec("react", "React to a message of this channel with one emoji.", **_MESSAGE, emoji={"type": "string"})
-EDIT_MESSAGE = _spec("edit_message", "Replace the text of a message you sent.", **_MESSAGE, text={"type": "string"})
-DELETE_MESSAGE = _spec("delete_message", "Delete a message you sent.", **_MESSAGE)
-STAY_SILENT = _spec("stay_silent", "Send no answer to this message.", reason={"type": "string"})
+REACT = _spec("react", "React to a message of this channel with one emoji.", {**_MESSAGE, "emoji": _TEXT})
+EDIT_MESSAGE = _spec("edit_message", "Replace the text of a message you sent.", {**_MESSAGE, "text": _TEXT})
+DELETE_MESSAGE = _spec("delete_message", "Delete a message you sent.", _MESSAGE)
+STAY_SILENT = _spec("stay_silent", "Send no answer to this message.", {"reason": _TEXT})
+ASK_USER = _spec(
+    "ask_user",
+    "Ask with buttons. The choice comes later, as a message.",
+    {
+        "question": _TEXT,
+        "choices": {"type": "array", "items": _TEXT, "minItems": LEAST, "maxItems": MOST},
+        "anyone": {"type": "boolean", "description": "Whether others may choose, too."},
+    },
+    optional=("anyone",),
+)
 
 Tool = Callable[[Mapping[str, object]], Awaitable[tuple[Block, ...]]]
 
@@ -56,6 +70,8 @@ class Acting:
     """Called with the ids of messages that changed."""
     silence: Callable[[str], None] | None = None
     """Ends the turn without an answer; None outside a turn."""
+    ask: Callable[[str, Sequence[Choice]], Awaitable[str]] | None = None
+    """Sends a question with choices; None outside a turn."""
 
     def tools(self, context: ToolContext) -> Mapping[str, tuple[ToolSpec, Tool]]:
         """The tools that the platform supports and the operator permits."""
@@ -69,6 +85,8 @@ class Acting:
             found.append((DELETE_MESSAGE, actions.delete))
         if self.silence is not None:
             found.append((STAY_SILENT, actions.stay_silent))
+        if self.ask is not None:
+            found.append((ASK_USER, actions.ask_user))
         return {spec.name: (spec, tool) for spec, tool in found}
 
 
@@ -135,6 +153,17 @@ class _Actions:
         assert self._acting.silence is not None
         self._acting.silence(reason)
         return (TextBlock(text="Nothing will be sent; end your turn now."),)
+
+    async def ask_user(self, given: Mapping[str, object]) -> tuple[Block, ...]:
+        arguments = Arguments(given, ("question", "choices", "anyone"))
+        question, labels = arguments.words("question", most=QUESTION_CHARS), arguments.texts("choices") or ()
+        who = ANYONE if arguments.flag("anyone") else None
+        choices = [Choice(label=label.strip(), who=who) for label in labels]
+        if wrong := wrong_choices(choices):
+            raise ToolError(wrong)
+        assert self._acting.ask is not None
+        own = await self._acting.ask(question, choices)
+        return (TextBlock(text=f"Asked, as question_id {own}. The answer comes as a message; end your turn."),)
 
     async def _stored(self, change: Edit | Deletion | Reaction, message: StoredMessage, says: str) -> tuple[Block, ...]:
         await self._context.archive.take_in(change, OWN)

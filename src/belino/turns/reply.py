@@ -19,6 +19,7 @@ from belino.delivery.outgoing_files import Keeper
 from belino.delivery.plan import plan
 from belino.delivery.prepare import Preparer
 from belino.delivery.send import INLINE_CODE_LINES, ParcelNews
+from belino.domain.choice import Choice, numbered, wrong_choices
 from belino.domain.errors import MediaError, StoreError, ToolError, place_of, reason_of
 from belino.domain.failpoints import failpoint
 from belino.domain.limits import Limits, Once, SendAs
@@ -28,6 +29,7 @@ from belino.domain.ports import Adapter, Clock, HttpClient
 from belino.domain.reply import Offer, Parcel, ParcelState, Reply
 from belino.domain.stored import ClaimedTurn
 from belino.media.daily_limit import DailyLimits
+from belino.storage.choices import new_key
 from belino.storage.home import Home
 from belino.storage.store import Store
 from belino.tools.sending import Outlet
@@ -40,6 +42,7 @@ log = logging.getLogger(__name__)
 # For an account that is no longer configured: its parcels wait, small enough for any platform.
 UNKNOWN_LIMITS = Limits(text_chars=1_000, once=Once.UNCERTAIN)
 NO_TURN = 0
+DOUBT = "(An earlier answer of mine may be missing here; ask me to repeat it if you did not get it.)"
 WIDTH = 4
 FLUSHES_AT_MOST = 50
 """Rounds of one flush, so that a script that writes without end cannot keep it running forever."""
@@ -129,8 +132,46 @@ class Replies:
             await self._store.put_parcels(parcels)
             self._put(claimed.conversation)
 
-    async def parcels(self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note) -> tuple[Parcel, ...]:
+    async def ask(self, claimed: ClaimedTurn, question: str, choices: Sequence[Choice]) -> str:
+        """Send a question with choices at once; returns its id."""
+        where, limits, own = claimed.conversation, self._limits(claimed.conversation), new_key()
+        words = question if limits.buttons else numbered(question, choices)
+        reply = Reply(conversation=where, text=words)
+        parcels = plan(reply, (), limits, turn=NO_TURN, trace=f"question-{own}")
+        offered = _for_sender(claimed, choices)
+        await self._store.offer_choices(own, parcels[-1], offered, is_numbered=not limits.buttons, unasked=parcels)
+        self._put(where)
+        return own
+
+    async def parcels(
+        self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note, choices: Sequence[Choice] = ()
+    ) -> tuple[Parcel, ...]:
         """An answer as parcels, with all its files. Call `done` once they are committed or given up."""
+        text = await self._with_doubt(claimed, text, note)
+        if wrong := wrong_choices(choices) if choices else "no choices":
+            if choices:
+                await note(self._step("choices not offered", wrong))
+            return await self._plain(claimed, text, handed, note)
+        is_numbered = not self._limits(claimed.conversation).buttons
+        parcels = await self._plain(claimed, numbered(text, choices) if is_numbered else text, handed, note)
+        if texts := [parcel for parcel in parcels if parcel.text]:
+            offered = _for_sender(claimed, choices)
+            await self._store.offer_choices(new_key(), texts[-1], offered, is_numbered=is_numbered, unasked=())
+        return parcels
+
+    async def _with_doubt(self, claimed: ClaimedTurn, text: str, note: Note) -> str:
+        """The answer, after a line about earlier ones here that may not have arrived, once."""
+        try:
+            doubts = await self._store.report_doubts(claimed.conversation, claimed.id) if text.strip() else 0
+        except StoreError as error:
+            log.warning("doubts of %s are not reported: %s", claimed.conversation, type(error).__name__)
+            return text
+        if not doubts:
+            return text
+        await note(self._step("doubt reported", f"{doubts} earlier parcels may not have arrived"))
+        return f"{DOUBT}\n\n{text}"
+
+    async def _plain(self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note) -> tuple[Parcel, ...]:
         where, limits = claimed.conversation, self._limits(claimed.conversation)
         handed = await self._spoken(claimed, text, handed, note)
         try:
@@ -334,6 +375,12 @@ class Replies:
 
     def _step(self, outcome: str, reason: str, subject: str = "") -> Step:
         return Step(at=self._clock.now(), stage=Stage.REPLY, outcome=outcome, reason=reason, subject=subject)
+
+
+def _for_sender(claimed: ClaimedTurn, choices: Sequence[Choice]) -> list[Choice]:
+    """The choices, for the sender of the message where they name no other."""
+    sender = claimed.messages[-1].author.id
+    return [replace(choice, who=choice.who or sender) for choice in choices]
 
 
 def _refused(decisions: Sequence[Decision]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from belino.config import Config
 from belino.context.history import History
 from belino.context.prompt import system_prompt
 from belino.delivery.send import ParcelNews
+from belino.domain.choice import Choice
 from belino.domain.commands import ChatCommand
 from belino.domain.errors import AgentError, MemoryLost, StoreError, place_of, reason_of
 from belino.domain.failpoints import failpoint
@@ -264,11 +265,13 @@ class TurnRunner:
         """The end of a turn whose agent came to its end."""
         if progress.silence is not None:
             return await progress.chose_silence()
-        parcels = await self._replies.parcels(claimed, repaired(final.text), progress.offers, progress.note)
-        if not parcels:
+        text, note = repaired(final.text), progress.note
+        parcels = await self._replies.parcels(claimed, text, progress.offers, note, progress.choices)
+        if not parcels and not progress.asked:
             return await self._failed(claimed, progress, empty(final.why))
         await self._failures.ended(self._agents.author(claimed.conversation).name)
-        return await progress.end(TurnState.ANSWERED, repaired(final.why), parcels)
+        reason = repaired(final.why) or ("" if parcels else "asked a question")
+        return await progress.end(TurnState.ANSWERED, reason, parcels)
 
     async def _carry_out(self, claimed: ClaimedTurn, progress: TurnProgress, command: ChatCommand) -> TurnEnd:
         """End the turn of a spoken command with what belino answers."""
@@ -378,6 +381,8 @@ class TurnRunner:
                 progress.spent(part)
             case Refused():
                 await progress.refused(part)
+            case Choice():
+                progress.choices.append(part)
             case TextDelta():
                 if (drafting := self._drafts.get(claimed.conversation)) and progress.silence is None:
                     drafting.write(repaired(part.text))
@@ -488,7 +493,12 @@ class TurnRunner:
             author=self._agents.author(conversation),
             told=self._tell_messages,
             silence=progress.stay_silent if progress else None,
+            ask=partial(self._ask, progress) if progress else None,
         )
+
+    async def _ask(self, progress: TurnProgress, question: str, choices: Sequence[Choice]) -> str:
+        progress.asked.append(await self._replies.ask(progress.turn, question, choices))
+        return progress.asked[-1]
 
     async def _failed(self, claimed: ClaimedTurn, progress: TurnProgress, failure: TurnFailure) -> TurnEnd:
         """End the turn as failed: people are told in words for them, the owners if they must act."""

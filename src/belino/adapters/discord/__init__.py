@@ -34,6 +34,7 @@ from belino.adapters.discord.history import (
 )
 from belino.adapters.discord.media import DiscordDownload
 from belino.adapters.discord.parse import (
+    COMPONENT,
     DiscordParseContext,
     context_from_json,
     context_to_json,
@@ -406,17 +407,21 @@ class Adapter:
             await hand_in(accept, [*((each, None) for each in arrivals[:-1]), (arrivals[-1], cursor)])
 
     async def _take_command(self, event: Raw, accept: Accept) -> None:
-        """Commit a command, and acknowledge it if it will be answered: Discord waits three seconds for that."""
+        """Commit a command, and acknowledge it if it will be answered: Discord waits three seconds for that.
+
+        A press is always acknowledged, and told in private why it does not count.
+        """
         arrivals = await self._parsed(event)
         cursor = self._cursor.written(self._session, self._guilds.me.roles)
-        outcomes = {(await accept(arrival, cursor=cursor)).outcome for arrival in arrivals}
-        if MessageOutcome.WAITING not in outcomes:
+        taken = [await accept(arrival, cursor=cursor) for arrival in arrivals]
+        told, answer = table(event, "d"), {"type": 4, "data": HEARD}
+        if count(told, "type") == COMPONENT:
+            refused = next((each.reason for each in taken if each.outcome is MessageOutcome.DENIED), "")
+            answer = {"type": 4, "data": {**HEARD, "content": refused}} if refused else {"type": 6}
+        elif MessageOutcome.WAITING not in {each.outcome for each in taken}:
             return
-        told = table(event, "d")
         try:
-            await self._client.call(
-                "POST", CALLBACK, identity(told, "id"), words(told, "token"), fields={"type": 4, "data": HEARD}
-            )
+            await self._client.call("POST", CALLBACK, identity(told, "id"), words(told, "token"), fields=answer)
         except AdapterError as error:
             log.info("a command could not be acknowledged: %s", type(error).__name__)
 

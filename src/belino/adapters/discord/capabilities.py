@@ -46,6 +46,7 @@ def limits_of(upload_bytes: int) -> Limits:
         unit=Unit.UTF16,
         markup=Markup.CHAT,
         once=Once.KEY,
+        buttons=True,
         key_seconds=KEY_SECONDS,
         files=files,
         album_items=MOST_FILES,

@@ -23,6 +23,7 @@ from belino.adapters.discord.authors import (
 )
 from belino.adapters.discord.content import FORWARD, SAID, is_notice, kind_of_event, text_of, what_it_is
 from belino.adapters.discord.media import UPLOADED, DiscordSource, attachment_ref, carried, refs_of, refs_of_all
+from belino.domain.choice import KEY
 from belino.domain.media import MediaRef
 from belino.domain.message import (
     SERVER,
@@ -59,7 +60,7 @@ ANSWERS = frozenset({20, 23})
 
 JUST_ADDED = timedelta(days=1)
 """How long ago the bot may have been added, if it was not connected then."""
-COMMAND = 2
+COMMAND, COMPONENT = 2, 3
 MOST_OPTIONS = 25
 ON_PERSON, ON_MESSAGE = 2, 3
 NAMING = frozenset({6, 7, 8, 9, 11})
@@ -117,6 +118,8 @@ def parse(event: object, known: DiscordParseContext) -> tuple[Arrival, ...]:
             found = tuple(_reactions(raw, told, known, added=name.endswith("ADD")))
         case "INTERACTION_CREATE" if is_command(told):
             found = (command_of(told, known.where(told), known.me, known.channels, known.received),)
+        case "INTERACTION_CREATE" if is_press(told):
+            found = (_press(told, known),)
         case "GUILD_CREATE" | "GUILD_DELETE" if is_membership(raw, known.received):
             found = (_membership(raw, told, known),)
     return found or (_unread(raw, told, known),)
@@ -332,6 +335,19 @@ def is_command(interaction: Raw) -> bool:
     """Whether an interaction is a complete command, in a place we can answer in."""
     named = words(table(interaction, "data"), "name")
     return count(interaction, "type") == COMMAND and bool(named and identity(interaction, "channel_id"))
+
+
+def is_press(interaction: Raw) -> bool:
+    """Whether an interaction is a press of one of our buttons."""
+    key = words(table(interaction, "data"), "custom_id")
+    is_ours = KEY.fullmatch(key) is not None and bool(identity(interaction, "channel_id"))
+    return count(interaction, "type") == COMPONENT and is_ours
+
+
+def _press(interaction: Raw, known: DiscordParseContext) -> Message:
+    pressed = command_of(interaction, known.where(interaction), known.me, known.channels, known.received)
+    message, key = identity(table(interaction, "message"), "id"), words(table(interaction, "data"), "custom_id")
+    return replace(pressed, text="", reply_to=message or None, press=key)
 
 
 def command_of(

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -17,6 +18,7 @@ from belino.adapters.discord.client import (
     refuses_voice,
 )
 from belino.adapters.discord.media import DiscordSource, attachment_ref
+from belino.domain.choice import Style
 from belino.domain.errors import AdapterError, NothingToEdit, Undeliverable
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
@@ -32,6 +34,8 @@ SUPPRESS_EMBEDS = 1 << 2
 NONCE_BYTES = 18
 """24 characters as text; Discord accepts 25."""
 WAVEFORM_BYTES = 256
+ACTION_ROW, BUTTON, ROW_BUTTONS = 1, 2, 5
+STYLES: Mapping[Style, int] = {"": 2, "primary": 1, "danger": 4}
 # Names in an answer notify no one; only its reply does.
 NO_MENTIONS: dict[str, list[str]] = {"parse": []}
 
@@ -62,7 +66,7 @@ def _reduced(parcel: Parcel, error: DiscordRefused) -> Parcel:
 
 async def edit(client: DiscordClient, message_id: str, parcel: Parcel) -> Receipt:
     """Edit a message's text."""
-    fields = {"content": parcel.text, "allowed_mentions": NO_MENTIONS}
+    fields = {"content": parcel.text, "allowed_mentions": NO_MENTIONS, "components": _components(parcel)}
     try:
         told = await client.call("PATCH", MESSAGE, channel_of(parcel.conversation), _own(message_id), fields=fields)
     except DiscordRefused as error:
@@ -125,6 +129,8 @@ def fields_of(parcel: Parcel) -> dict[str, object]:
     }
     if parcel.text:
         fields["content"] = parcel.text
+    if parcel.buttons:
+        fields["components"] = _components(parcel)
     if reply_to := as_identity(parcel.reply_to):
         # The message may be deleted by now; the answer is sent all the same.
         fields["message_reference"] = {"message_id": reply_to, "fail_if_not_exists": False}
@@ -133,6 +139,16 @@ def fields_of(parcel: Parcel) -> dict[str, object]:
     if len(parcel.files) == 1 and parcel.files[0].send_as is SendAs.VOICE and not parcel.text:
         fields["flags"] = VOICE_MESSAGE
     return fields
+
+
+def _components(parcel: Parcel) -> list[dict[str, object]]:
+    """The buttons of a message, five to a row: https://discord.com/developers/docs/components/reference#button."""
+    buttons = [
+        {"type": BUTTON, "style": STYLES[each.style], "label": each.label, "custom_id": each.key}
+        for each in parcel.buttons
+    ]
+    rows = [buttons[start : start + ROW_BUTTONS] for start in range(0, len(buttons), ROW_BUTTONS)]
+    return [{"type": ACTION_ROW, "components": row} for row in rows]
 
 
 async def _made(client: DiscordClient, parcel: Parcel, *, previews: bool) -> Receipt:

@@ -1,6 +1,7 @@
 """Slack adapter: an app's events over Socket Mode or signed HTTP, the Web API for everything else."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from belino.adapters.slack.hooks import (
 )
 from belino.adapters.slack.media import SlackDownload
 from belino.adapters.slack.parse import (
+    ACTIONS,
     SlackParseContext,
     context_from_json,
     context_to_json,
@@ -33,13 +35,13 @@ from belino.adapters.slack.parse import (
     said,
     says_nothing_new,
 )
-from belino.adapters.slack.send import THINKING, UPLOADING, ThreadStatus, delete, edit, react, send
+from belino.adapters.slack.send import THINKING, UPLOADING, ThreadStatus, delete, edit, react, send, tell_apart
 from belino.adapters.slack.socket import SocketModeClient
-from belino.domain.errors import BelinoError, ConfigError, Undeliverable
+from belino.domain.errors import AdapterError, BelinoError, ConfigError, Undeliverable
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
-from belino.domain.outcome import Finding
+from belino.domain.outcome import Finding, MessageOutcome
 from belino.domain.ports import (
     Accept,
     AdapterContext,
@@ -57,6 +59,8 @@ from belino.net.guard import as_http, host_of
 from belino.net.json_fields import Raw, as_table, line, table, words
 from belino.net.redact import Secret
 from belino.net.rest import HookInbox, RateLimits, check_base_url
+
+log = logging.getLogger(__name__)
 
 OFFICIAL_URL = "https://slack.com/api/"
 # Private links use the first host; large workspaces redirect to the second.
@@ -410,7 +414,21 @@ class Adapter:
         view = self._view()
         arrivals = parse(payload, view)
         self._context.parsed(payload, lambda: context_to_json(view, payload), arrivals)
-        await hand_in(accept, list(self._incoming(arrivals)))
+        if words(payload, "type") == ACTIONS:
+            await self._take_press(arrivals, accept)
+        else:
+            await hand_in(accept, list(self._incoming(arrivals)))
+
+    async def _take_press(self, arrivals: Sequence[Arrival], accept: Accept) -> None:
+        """Commit a press, and say in private why it does not count."""
+        for arrival in arrivals:
+            taken = await accept(arrival)
+            if taken.outcome is not MessageOutcome.DENIED or arrival.author is None:
+                continue
+            try:
+                await tell_apart(self._client, arrival.conversation, arrival.author.id, taken.reason)
+            except AdapterError as error:
+                log.info("a press could not be answered: %s", type(error).__name__)
 
     def _incoming(self, arrivals: Sequence[Arrival]) -> Iterator[Incoming]:
         for arrival in arrivals:

@@ -47,6 +47,7 @@ LIMITS = Limits(
     rich=Rich.MARKDOWN,
     rich_chars=12_000,
     once=Once.READ_BACK,
+    buttons=True,
     files={
         SendAs.PHOTO: FileLimit(
             max_bytes=FILE_BYTES,
@@ -100,9 +101,7 @@ WORKS = (
     Capabilities(thing=Capability.REACTION, comes=YES, goes="yes, as the agent decides"),
     Capabilities(thing=Capability.TYPING, goes="in threads, with what the agent is at"),
     Capabilities(thing=Capability.HISTORY, comes="yes, one call for a channel or a thread"),
-    Capabilities(
-        thing=Capability.OTHER, comes="told as unsupported, with what it was: joins, topics, pins, huddles, buttons"
-    ),
+    Capabilities(thing=Capability.OTHER, comes="told as unsupported, with what it was: joins, topics, pins, huddles"),
 )
 
 
@@ -129,7 +128,7 @@ settings:
     bot_events:
 {events}
   interactivity:
-    is_enabled: false
+    is_enabled: true
   org_deploy_enabled: false
   socket_mode_enabled: true
   token_rotation_enabled: false

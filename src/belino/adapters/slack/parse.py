@@ -26,6 +26,7 @@ from belino.adapters.slack.content import (
     wordings_of,
 )
 from belino.adapters.slack.media import pictures_in, refs_of
+from belino.domain.choice import KEY
 from belino.domain.media import MediaRef
 from belino.domain.message import (
     UNKNOWN_AUTHOR,
@@ -47,6 +48,7 @@ from belino.domain.message import (
 from belino.net.json_fields import Raw, as_table, as_tables, count, line, table, tables, words
 
 EVENTS, COMMANDS = "events_api", "slash_commands"
+ACTIONS = "block_actions"
 
 # Subtypes of messages with content; every other one reports an event.
 _SAID = frozenset(
@@ -83,6 +85,8 @@ def parse(payload: object, view: SlackParseContext) -> tuple[Arrival, ...]:
         return _event(event, raw, view)
     if words(raw, "command"):
         return (_command(raw, view),)
+    if words(raw, "type") == ACTIONS and (pressed := _press(raw, view)) is not None:
+        return (pressed,)
     return (_unread(raw, raw, view),)
 
 
@@ -275,6 +279,26 @@ def _reaction(event: Raw, raw: Raw, view: SlackParseContext) -> Arrival:
         sent=view.when(at),
         emoji=f":{name}:",
         added=added,
+    )
+
+
+def _press(raw: Raw, view: SlackParseContext) -> Message | None:
+    """A press of a button: https://docs.slack.dev/reference/interaction-payloads/block_actions-payload."""
+    action, place = next(iter(tables(raw, "actions")), {}), table(raw, "container")
+    key, person = words(action, "value"), words(table(raw, "user"), "id")
+    channel = words(place, "channel_id") or words(table(raw, "channel"), "id")
+    if not KEY.fullmatch(key) or not person or not channel:
+        return None
+    command = {"channel_id": channel, "user_id": person, "trigger_id": f"{words(action, 'action_ts')}-{key}"}
+    said = _command({**command, "channel_name": words(table(raw, "channel"), "name")}, view)
+    where = replace(said.conversation, thread=words(place, "thread_ts") or None)
+    return replace(
+        said,
+        conversation=where,
+        id=said.id.replace("command-", "press-", 1),
+        text="",
+        reply_to=words(place, "message_ts") or None,
+        press=key,
     )
 
 

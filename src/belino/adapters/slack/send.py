@@ -28,6 +28,7 @@ STATUS_SECONDS = 60.0
 """Slack shows a status until the answer comes, for two minutes at most."""
 STATUS_REFUSED_SECONDS = 3_600.0
 STATUS_CHARS = 100
+SECTION_CHARS = 3_000
 
 _NO_BLOCKS = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"})
 _NOTHING_TO_EDIT = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "msg_too_long"})
@@ -80,7 +81,9 @@ async def edit(client: SlackClient, ts: str, parcel: Parcel) -> Receipt:
         written["text"] = str(written["text"])[:EDIT_CHARS]  # only for notifications: the block is what is shown
     elif len(str(written["text"])) > EDIT_CHARS:
         raise NothingToEdit(f"Slack changes messages to {EDIT_CHARS} characters at most")
-    fields = {"channel": parcel.conversation.channel, "ts": ts, **written}
+    # Blocks that are left out stay: https://docs.slack.dev/reference/methods/chat.update
+    blocks = _blocks(parcel) or written.get("blocks", [])
+    fields = {"channel": parcel.conversation.channel, "ts": ts, **written, "blocks": blocks}
     try:
         told = await client.call("chat.update", fields)
     except SlackRefused as error:
@@ -139,6 +142,7 @@ async def _post(client: SlackClient, parcel: Parcel, *, previews: bool) -> Recei
     fields = {
         "channel": parcel.conversation.channel,
         **_text(parcel),
+        **({"blocks": blocks} if (blocks := _blocks(parcel)) else {}),
         "thread_ts": parcel.conversation.thread,
         "unfurl_links": previews,
         "unfurl_media": previews,
@@ -156,6 +160,33 @@ def _text(parcel: Parcel) -> Mapping[str, object]:
     if parcel.markup is Markup.MRKDWN:
         return {"text": parcel.text, "mrkdwn": True}
     return {"text": escaped(parcel.text), "mrkdwn": False}
+
+
+def _blocks(parcel: Parcel) -> list[dict[str, object]]:
+    """The text and its buttons as blocks: https://docs.slack.dev/reference/block-kit/blocks/actions-block."""
+    if not parcel.buttons:
+        return []
+    text, is_marked = str(_text(parcel)["text"]), parcel.markup is Markup.MRKDWN
+    pieces = [text[start : start + SECTION_CHARS] for start in range(0, len(text), SECTION_CHARS)]
+    kind = {"type": "mrkdwn", "verbatim": True} if is_marked else {"type": "plain_text", "emoji": False}
+    sections: list[dict[str, object]] = [{"type": "section", "text": {**kind, "text": piece}} for piece in pieces]
+    elements = [
+        {
+            "type": "button",
+            "action_id": each.key,
+            "value": each.key,
+            "text": {"type": "plain_text", "text": each.label, "emoji": False},
+            **({"style": each.style} if each.style else {}),
+        }
+        for each in parcel.buttons
+    ]
+    return [*sections, {"type": "actions", "elements": elements}]
+
+
+async def tell_apart(client: SlackClient, conversation: ConversationKey, user: str, text: str) -> None:
+    """Show a line to one person only."""
+    fields = {"channel": conversation.channel, "user": user, "text": escaped(text), "thread_ts": conversation.thread}
+    await client.call("chat.postEphemeral", fields)
 
 
 def _when(ts: str, client: SlackClient) -> datetime:

@@ -33,7 +33,7 @@ from belino.domain.errors import AdapterError, ConfigError, MarkupRefused, Undel
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey
-from belino.domain.outcome import Finding
+from belino.domain.outcome import Finding, MessageOutcome
 from belino.domain.ports import (
     Accept,
     AdapterContext,
@@ -42,6 +42,7 @@ from belino.domain.ports import (
     HookAnswer,
     Incoming,
     Question,
+    Taken,
     hand_in,
     pause_between_drafts,
 )
@@ -69,6 +70,8 @@ POLL_TRIES = 5
 DRAFT_PAUSES = 1.5, 6.0
 STREAM_PAUSE = 1.0
 MOST_REACTIONS = 1_000
+PRESS = "callback_query"
+ANSWER_CHARS = 200
 
 _TOKEN = re.compile(r"[A-Za-z0-9:_-]{1,256}")
 _SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
@@ -383,8 +386,22 @@ class Adapter:
 
     async def _take(self, updates: Sequence[Raw], accept: Accept) -> int:
         """Commit the updates' arrivals and return the next offset."""
-        await hand_in(accept, [each for update in updates for each in self._incoming(update)])
+        if not any(table(update, PRESS) for update in updates):
+            await hand_in(accept, [each for update in updates for each in self._incoming(update)])
+            return _following(updates[-1])
+        for update in updates:
+            taken = [await accept(arrival, cursor=cursor) for arrival, cursor in self._incoming(update)]
+            if pressed := table(update, PRESS):
+                await self._acknowledge(words(pressed, "id"), taken)
         return _following(updates[-1])
+
+    async def _acknowledge(self, press: str, taken: Sequence[Taken]) -> None:
+        """End the waiting sign of a button, and say why a press does not count; it is committed in any case."""
+        refused = next((each.reason for each in taken if each.outcome is MessageOutcome.DENIED), "")
+        try:
+            await self._client.call("answerCallbackQuery", {"callback_query_id": press, "text": refused[:ANSWER_CHARS]})
+        except AdapterError as error:
+            log.info("a press could not be acknowledged: %s", type(error).__name__)
 
     def _incoming(self, update: Raw) -> Iterator[Incoming]:
         """An update's arrivals; the cursor moves with the last, so that none of them can be lost."""

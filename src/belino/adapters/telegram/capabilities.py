@@ -58,6 +58,7 @@ LIMITS = Limits(
     counts_markup=False,
     styles=90,  # it reads a hundred, and counts bold words with code in them as several
     once=Once.UNCERTAIN,
+    buttons=True,
     files=_FILES,
     album_items=10,
     album_mixes=(

@@ -33,6 +33,7 @@ from belino.adapters.telegram.content import (
     what_it_is,
 )
 from belino.adapters.telegram.media import FETCH_BYTES, TelegramSource, refs_of
+from belino.domain.choice import KEY
 from belino.domain.media import MediaRef
 from belino.domain.message import (
     UNKNOWN_AUTHOR,
@@ -62,6 +63,7 @@ ALLOWED_UPDATES = (
     "deleted_business_messages",
     "message_reaction",
     "my_chat_member",
+    "callback_query",
 )
 
 _INSIDE = frozenset({"creator", "administrator", "member"})
@@ -110,6 +112,8 @@ def parse(
         return tuple(_reactions(reaction, frame)) or (_unread(raw, frame),)
     if member := table(raw, "my_chat_member"):
         return (_membership(member, frame),)
+    if pressed := table(raw, "callback_query"):
+        return (_press(pressed, frame) or _unread(raw, frame),)
     return (_unread(raw, frame),)
 
 
@@ -206,6 +210,23 @@ def _membership(raw: Raw, frame: _Frame) -> Unsupported:
         is_notice=True,
         is_event=True,
         presence=presence,
+    )
+
+
+def _press(raw: Raw, frame: _Frame) -> Message | None:
+    """A press of one of our buttons: https://core.telegram.org/bots/api#callbackquery."""
+    message, author, key = table(raw, "message"), user(table(raw, "from"), frame.me), words(raw, "data")
+    if author is None or not table(message, "chat") or not KEY.fullmatch(key):
+        return None
+    return Message(
+        conversation=_where(message, frame),
+        id=f"press-{frame.update_id}",
+        author=author,
+        sent=frame.received,
+        chat_type=chat_type(table(message, "chat")),
+        channel_name=chat_name(table(message, "chat")) or None,
+        reply_to=number_id(message, "message_id") or None,
+        press=key,
     )
 
 

@@ -287,6 +287,10 @@ def _text(parcel: Parcel, *, previews: bool) -> Mapping[str, object]:
         fields["parse_mode"] = "HTML"
     if not previews:
         fields["link_preview_options"] = {"is_disabled": True}
+    if parcel.buttons:
+        # A row each: several in a row are cut on a phone. An edit without a keyboard removes it.
+        rows = [[{"text": button.label, "callback_data": button.key}] for button in parcel.buttons]
+        fields["reply_markup"] = {"inline_keyboard": rows}
     return fields
 
 

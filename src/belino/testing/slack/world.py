@@ -53,6 +53,8 @@ class SlackState:
         self.files = SlackFiles(clock)
         self.socket_mode = SocketModeServer(clock)
         self.deliveries = Deliveries(clock, self.socket_mode)
+        self.ephemeral: list[tuple[str, str, str]] = []
+        """Lines for one person: channel, user and text."""
         self.scopes: set[str] = set(ALL_SCOPES)
         """The scopes of the bot's token."""
         self.bot = user_shape(BOT_USER, bot_name, bot=True)
@@ -322,6 +324,30 @@ class SlackWorld(SlackState):
                 "is_enterprise_install": "false",
                 "response_url": f"{self.files.url}/commands/{TEAM}/{number}",
                 "trigger_id": f"{number}.0123456789.abcdef",
+            }
+        )
+
+    def press(self, message: Json, user: Json, label: str) -> None:
+        """A user presses a button of a message, by its label."""
+        channel, kept = self._find(message)
+        elements = [each for block in kept["blocks"] if block["type"] == "actions" for each in block["elements"]]
+        (action,) = (each for each in elements if each["text"]["text"] == label)
+        number, place = self.numbers.next(""), {"channel_id": channel["id"], "message_ts": kept["ts"]}
+        if "thread_ts" in kept:
+            place["thread_ts"] = kept["thread_ts"]
+        self.deliveries.interaction(
+            {
+                "type": "block_actions",
+                "user": {"id": user["id"], "username": user["name"], "name": user["name"], "team_id": TEAM},
+                "api_app_id": APP,
+                "token": "deprecated-verification-token",
+                "container": {"type": "message", "is_ephemeral": False, **place},
+                "trigger_id": f"{number}.0123456789.abcdef",
+                "team": {"id": TEAM, "domain": DOMAIN},
+                "channel": {"id": channel["id"], "name": "directmessage" if channel.get("is_im") else channel["name"]},
+                "message": self.payload(channel, kept),
+                "response_url": f"{self.files.url}/commands/{TEAM}/{number}",
+                "actions": [{**action, "block_id": "b1", "action_ts": self.stamps.next()}],
             }
         )
 

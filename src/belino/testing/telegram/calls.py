@@ -51,6 +51,8 @@ REACTIONS = frozenset(
         "🙉", "🦄", "😘", "💊", "🙊", "😎", "👾", "🤷‍♂", "🤷", "🤷‍♀", "😡",
     }
 )  # fmt: skip
+PRESS_ANSWER_CHARS = 200
+CALLBACK_BYTES = 64
 DELETE_SECONDS = 48 * 3600
 TEXT_CHARS = 4096
 CAPTION_CHARS = 1024
@@ -109,6 +111,7 @@ class TelegramCalls:
             "editmessagetext": self._sends.edit,
             "deletemessage": self._delete_message,
             "setmessagereaction": self._set_reaction,
+            "answercallbackquery": self._answer_press,
             "sendmediagroup": self._sends.album,
             **dict.fromkeys(FORMS, self._sends.media),
         }
@@ -231,6 +234,17 @@ class TelegramCalls:
         self.world.deleted.append(message["message_id"])
         return True
 
+    async def _answer_press(self, call: TelegramCall) -> bool:
+        own, text = call.text("callback_query_id"), call.text("text")
+        if own not in self.world.presses or own in self.world.press_answers:
+            raise TelegramRefusal(
+                400, "Bad Request: query is too old and response timeout expired or query ID is invalid"
+            )
+        if len(text) > PRESS_ANSWER_CHARS:
+            raise TelegramRefusal(400, "Bad Request: MESSAGE_TOO_LONG")
+        self.world.press_answers[own] = text
+        return True
+
     async def _set_reaction(self, call: TelegramCall) -> bool:
         """Set the bot's reactions, of which it has one to a message; no update reports those of bots."""
         chat = self._sends.chat(call)
@@ -278,7 +292,7 @@ class TelegramSends:
         """sendMessage."""
         chat = self.chat(call)
         text = _message_text(call)
-        where = self._where(call, chat)
+        where = self._where(call, chat) | _keyboard(call)
         if (previews := call.value("link_preview_options")) is not None:
             where = where | {"link_preview_options": previews}
         self._limiter.keep(chat)
@@ -343,14 +357,15 @@ class TelegramSends:
             raise TelegramRefusal(400, "Bad Request: message can't be edited")
         if "text" not in message and "rich_message" not in message:
             raise TelegramRefusal(400, "Bad Request: there is no text in the message to edit")
-        new = self._new_content(call)
-        if all(message.get(name) == value for name, value in new.items()):
+        new, keyboard = self._new_content(call), _keyboard(call)
+        is_same = all(message.get(name) == value for name, value in new.items())
+        if is_same and keyboard.get("reply_markup") == message.get("reply_markup"):
             raise TelegramRefusal(400, UNCHANGED)
         self._limiter.keep(chat)
-        for name in ("text", "rich_message"):
+        for name in ("text", "rich_message", "reply_markup"):
             message.pop(name, None)
         text = str(new.get("text") or new["rich_message"]["blocks"][0]["text"])
-        message |= {**new, "edit_date": int(self._clock.now().timestamp())}
+        message |= {**new, **keyboard, "edit_date": int(self._clock.now().timestamp())}
         self._world.edited.append((message["message_id"], text))
         return message
 
@@ -430,6 +445,22 @@ class TelegramSends:
         message = self._world.compose(chat, self._world.bot, text, **fields)
         self._world.sent.append(message)
         return message
+
+
+def _keyboard(call: TelegramCall) -> Json:
+    """The inline keyboard of a message: https://core.telegram.org/bots/api#inlinekeyboardbutton."""
+    markup = call.value("reply_markup")
+    if not markup:
+        return {}
+    rows = markup.get("inline_keyboard") if isinstance(markup, dict) else None
+    if not isinstance(rows, list):
+        raise TelegramRefusal(400, "Bad Request: object expected as reply markup")
+    for button in [button for row in rows for button in row]:
+        if not str(button.get("text", "")).strip():
+            raise TelegramRefusal(400, "Bad Request: Text buttons are unallowed in the inline keyboard")
+        if not 1 <= len(str(button.get("callback_data", "")).encode()) <= CALLBACK_BYTES:
+            raise TelegramRefusal(400, "Bad Request: BUTTON_DATA_INVALID")
+    return {"reply_markup": markup}
 
 
 def _message_text(call: TelegramCall) -> str:
