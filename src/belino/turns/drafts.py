@@ -307,13 +307,6 @@ class DraftWriter:
         )
 
 
-def without_folders(folder: Path, text: str) -> str:
-    """The text with file names instead of local paths, like the finished answer."""
-    for place in ("outgoing/pending/", "outgoing/", "incoming/"):
-        text = text.replace(f"{folder}/{place}", "")
-    return text
-
-
 def _text_apart(parcels: Sequence[Parcel]) -> list[Parcel]:
     """The parcels, with text that was planned in one call with files in its own: the draft already shows it."""
     found: list[Parcel] = []
