@@ -34,7 +34,6 @@ from belino.storage.refs import (
     insert_refs,
     marks_of,
     refs_of_messages,
-    replace_refs,
     succeed,
     with_ids,
 )
@@ -322,8 +321,8 @@ def _add_media(
 ) -> Iterator[str]:
     known = refs_of_messages(tx, keys, [first["id"]])
     before = known.get((first["id"], OWN), ())
-    has = {ref.id for ref in before}
-    new = [ref for ref in refs if ref.id not in has and not is_gone(tx, ref.id)]
+    # A page that sends again names its uploads otherwise: only a message without files gets those of a copy.
+    new = () if before else [ref for ref in refs if not is_gone(tx, ref.id)]
     waits = tx.execute("SELECT 1 FROM turns WHERE id = ? AND state = 'waiting'", (first["turn"],)).fetchone()
     bearer = RefOwner(
         message=first["id"],
@@ -336,7 +335,7 @@ def _add_media(
     )
     if new:
         note_media_change(tx, first["id"])
-        replace_refs(tx, keys, (*before, *new), bearer)
+        insert_refs(tx, keys, new, bearer)
         yield "1 file" if len(new) == 1 else f"{len(new)} files"
     for role, quote in ((QUOTED, message.quote), (FORWARDED, message.forward)):
         if quote is not None and quote.media and (first["id"], role) not in known:
