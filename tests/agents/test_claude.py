@@ -109,7 +109,8 @@ async def test_a_long_result_and_a_file_reach_the_model_as_text(tmp_path: Path) 
     ):
         await room().say("listen", box=box)
     told = last_words(server.asked[1])
-    assert long.text in told and f"[File: {path}, audio/mpeg, ref:{REF}] 3 minutes" in told
+    assert long.text in told and f"[File: song.mp3, audio/mpeg, ref:{REF}] 3 minutes" in told
+    assert str(tmp_path) not in told
 
 
 async def test_pictures_of_the_message_are_seen_natively(tmp_path: Path) -> None:
