@@ -222,6 +222,10 @@ class Adapter:
         self._status.over(parcel.conversation)
         return await self._limits.call(f"{POST} {parcel.conversation.channel}", lambda: send(self._client, parcel))
 
+    def own_name(self) -> str:
+        """The app's name, as in a mention."""
+        return self._me.name
+
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a message."""
         channel = parcel.conversation.channel

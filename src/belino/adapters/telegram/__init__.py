@@ -18,6 +18,7 @@ from belino.adapters.telegram.doctor import check_bot
 from belino.adapters.telegram.media import FETCH_BYTES, TelegramDownload
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
 from belino.adapters.telegram.send import TYPING, UPLOADS, edit, send, show_action
+from belino.domain.commands import CommandSpec
 from belino.domain.errors import AdapterError, ConfigError
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
@@ -181,6 +182,16 @@ class Adapter:
     async def show_upload(self, conversation: ConversationKey, form: SendAs) -> None:
         """Show that a photo, a video, a voice message or a file is being sent."""
         await show_action(self._client, conversation, UPLOADS[form])
+
+    def own_name(self) -> str:
+        """The bot's name, as in `/new@name`."""
+        return self._me.username
+
+    async def offer_commands(self, commands: Sequence[CommandSpec]) -> None:
+        """Set the bot's menu if it is another: https://core.telegram.org/bots/api#setmycommands."""
+        wanted = [{"command": spec.name, "description": spec.says} for spec in commands]
+        if await self._client.call("getMyCommands", {}) != wanted:
+            await self._client.call("setMyCommands", {"commands": wanted})
 
     async def rival(self) -> str:
         """The host of a webhook that keeps belino from polling; its path may hold a secret."""

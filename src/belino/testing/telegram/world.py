@@ -145,6 +145,8 @@ class TelegramWorld:
         self.files = TelegramFiles()
         self.chats: dict[int, Json] = {}
         self.messages: dict[tuple[int, int], Json] = {}
+        self.commands: list[Json] = []
+        """The bot's menu."""
         self.sent: list[Json] = []
         """Every message the bot sent, oldest first."""
         self.received: list[FakeUpload] = []
