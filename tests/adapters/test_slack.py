@@ -368,10 +368,12 @@ async def test_a_command_is_said_to_us_wherever_it_is_typed(slack: SlackServer, 
     ada = slack.user("Ada")
     general = slack.channel("general", ada)
     async with app.listening():
-        slack.command(general, ada, "/belino", "status please")
-        await until(lambda: app.messages)
-    (message,) = app.messages
-    assert (message.text, message.addressed) == ("/belino status please", True)
+        slack.command(general, ada, "/belino", "hello there")
+        slack.command(general, ada, "/belino", "status")
+        slack.command(general, ada, "/stop")
+        await until(lambda: len(app.messages) == 3)
+    assert [message.text for message in app.messages] == ["/belino hello there", "/status", "/stop"]
+    assert all(message.addressed for message in app.messages)
     assert slack.socket_mode.acks
 
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
+from belino.domain.commands import CommandSpec
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia, MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
@@ -338,6 +339,15 @@ class HasOwnName(Protocol):
 
     def own_name(self) -> str:
         """The name without `@`; empty before the platform has told it."""
+        ...
+
+
+@runtime_checkable
+class OffersCommands(Protocol):
+    """Can offer commands in a menu of its platform."""
+
+    async def offer_commands(self, commands: Sequence[CommandSpec]) -> None:
+        """Offer these where they are not offered yet, and leave those of others; the adapter is connected."""
         ...
 
 

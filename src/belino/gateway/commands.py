@@ -1,5 +1,6 @@
 """Commands in chats, carried out by belino itself: `/new`, `/stop`, `/status` and the others, without a model."""
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -7,11 +8,12 @@ from hashlib import sha256
 from belino.context.manifest import in_context
 from belino.delivery.plan import plan
 from belino.domain.commands import COMMANDS, ChatCommand, CommandEffect, command_in
+from belino.domain.errors import AdapterError
 from belino.domain.graphemes import cut
 from belino.domain.limits import Limits
 from belino.domain.message import Arrival, ChatType, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome, Stage, Standing, Step
-from belino.domain.ports import Adapter, ChoosesModels, HasOwnName, MeasuresMemory, Taken
+from belino.domain.ports import Adapter, ChoosesModels, Connects, HasOwnName, MeasuresMemory, OffersCommands, Taken
 from belino.domain.reply import Parcel, Reply
 from belino.domain.safe_text import one_line
 from belino.domain.stored import ScreenedArrival, StoredMessage, Story, Verdict
@@ -20,6 +22,8 @@ from belino.storage.parcels import COMMANDED
 from belino.storage.store import Store
 from belino.turns.agents import Agents
 from belino.turns.reply import UNKNOWN_LIMITS
+
+log = logging.getLogger(__name__)
 
 REFUSED = "You may not give commands here. Ask the person who runs this bot for access."
 EXCERPT_CHARS = 80
@@ -82,11 +86,12 @@ class Commands:
         A sender who may not is told so, where only they see it.
         """
         message, command = judged.arrival, self.find(judged.arrival)
-        if command is None or not isinstance(message, Message):
+        if not isinstance(message, Message):
             return judged
-        if judged.verdict.standing is not Standing.MAY_COMMAND or not judged.verdict.answer:
-            if message.invoked:
-                await self._refuse(message)
+        may = judged.verdict.standing is Standing.MAY_COMMAND and judged.verdict.answer
+        if message.invoked and not may:
+            await self._refuse(message)
+        if command is None or not may:
             return judged
         follows = message.chat_type is ChatType.DIRECT and not message.invoked  # an answer that follows needs no quote
         reply_to = None if follows else message.id
@@ -248,3 +253,15 @@ def _line(step: Step) -> str:
 def _cost(facts: ConversationFacts) -> str:
     turns = "1 answer" if facts.answered == 1 else f"{facts.answered} answers"
     return f"{'unknown' if facts.cost_usd is None else f'${facts.cost_usd:.4f}'} for {turns}"
+
+
+async def offer_commands(adapter: Adapter) -> None:
+    """Offer the commands in the platform's menu once the adapter is connected; a refusal is logged only."""
+    if not isinstance(adapter, OffersCommands):
+        return
+    try:
+        if isinstance(adapter, Connects):
+            await adapter.connected()
+        await adapter.offer_commands(COMMANDS)
+    except (AdapterError, TimeoutError, OSError, ValueError) as error:
+        log.warning("the commands of %s cannot be offered in its menu: %s", adapter.platform, type(error).__name__)

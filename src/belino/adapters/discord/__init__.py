@@ -42,8 +42,18 @@ from belino.adapters.discord.parse import (
     is_news,
     parse,
 )
-from belino.adapters.discord.send import channel_of, delete, edit, react, send
+from belino.adapters.discord.send import (
+    CALLBACK,
+    CommandAnswers,
+    channel_of,
+    delete,
+    edit,
+    react,
+    register_commands,
+    send,
+)
 from belino.adapters.discord.socket import GatewayListener, GatewaySession, session_of
+from belino.domain.commands import CommandSpec
 from belino.domain.emoji import emoji_character
 from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized
 from belino.domain.limits import Capabilities, Limits, SendAs
@@ -81,7 +91,6 @@ APART = frozenset({"READY", "GUILD_CREATE", "INTERACTION_CREATE"})
 """Events that need API calls before the next one counts."""
 REACTION_PAUSE = 1.0
 DRAFT_PAUSES = 1.5, 3.0
-CALLBACK = "/interactions/{}/{}/callback"
 HEARD = {"content": "I am on it.", "flags": 1 << 6, "allowed_mentions": {"parse": []}}
 """Visible only to the user who gave the command."""
 
@@ -196,6 +205,8 @@ class Adapter:
             token=config.token,
             works=lambda: context.report(API),
         )
+        self._answers = CommandAnswers(self._client)
+        self._application_id = ""
         """The session whose events are being processed; the cursor is made of it and its sequence numbers."""
         if config.upload_mb * MIB != LIMITS.files[SendAs.DOCUMENT].max_bytes:
             self.limits = limits_of(config.upload_mb * MIB)
@@ -234,8 +245,22 @@ class Adapter:
         await self._let_in.wait()
 
     async def send(self, parcel: Parcel) -> Receipt:
-        """Send one message or edit."""
-        return await send(self._client, parcel, previews=self._config.link_previews)
+        """Send one message or edit; the answer to a command is shown to its sender only."""
+        told = await self._answers.send(parcel, await self._application()) if self._answers.has(parcel) else None
+        return told or await send(self._client, parcel, previews=self._config.link_previews)
+
+    def own_name(self) -> str:
+        """The bot's name, as in a mention."""
+        return self._guilds.me.name
+
+    async def offer_commands(self, commands: Sequence[CommandSpec]) -> None:
+        """Register commands with the application, if they changed."""
+        await register_commands(self._client, await self._application(), commands)
+
+    async def _application(self) -> str:
+        if not self._application_id:
+            self._application_id = identity(as_table(await self._client.call("GET", "/applications/@me")), "id")
+        return self._application_id
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a message."""
@@ -407,19 +432,24 @@ class Adapter:
             await hand_in(accept, [*((each, None) for each in arrivals[:-1]), (arrivals[-1], cursor)])
 
     async def _take_command(self, event: Raw, accept: Accept) -> None:
-        """Commit a command, and acknowledge it if it will be answered: Discord waits three seconds for that.
+        """Commit a command, and acknowledge it: Discord waits three seconds for that.
 
-        A press is always acknowledged, and told in private why it does not count.
+        A press is told in private why it does not count.
         """
         arrivals = await self._parsed(event)
         cursor = self._cursor.written(self._session, self._guilds.me.roles)
-        taken = [await accept(arrival, cursor=cursor) for arrival in arrivals]
         told, answer = table(event, "d"), {"type": 4, "data": HEARD}
-        if count(told, "type") == COMPONENT:
+        is_press = count(told, "type") == COMPONENT
+        if not is_press:
+            self._answers.expect(identity(told, "id"))
+        taken = [await accept(arrival, cursor=cursor) for arrival in arrivals]
+        if is_press:
             refused = next((each.reason for each in taken if each.outcome is MessageOutcome.DENIED), "")
             answer = {"type": 4, "data": {**HEARD, "content": refused}} if refused else {"type": 6}
         elif MessageOutcome.WAITING not in {each.outcome for each in taken}:
+            await self._answers.acknowledge(told)  # belino answers it itself
             return
+        self._answers.drop(identity(told, "id"))
         try:
             await self._client.call("POST", CALLBACK, identity(told, "id"), words(told, "token"), fields=answer)
         except AdapterError as error:

@@ -24,6 +24,7 @@ from belino.adapters.discord.authors import (
 from belino.adapters.discord.content import FORWARD, SAID, is_notice, kind_of_event, text_of, what_it_is
 from belino.adapters.discord.media import UPLOADED, DiscordSource, attachment_ref, carried, refs_of, refs_of_all
 from belino.domain.choice import KEY
+from belino.domain.commands import parse_command
 from belino.domain.media import MediaRef
 from belino.domain.message import (
     SERVER,
@@ -370,12 +371,16 @@ def command_of(
         channel_name=channel_name(channel, channels),
         addressed=True,
         quote=_target(given, source, me, channels),
+        invoked=True,
     )
 
 
 def _words(given: Raw) -> Iterator[str]:
     resolved = table(given, "resolved")
     yield f"/{line(given, 'name', most=64)}"
+    if parse_command(f"/{line(given, 'name', most=64)}") is not None:
+        yield from (line(option, "value") for option in tables(given, "options"))
+        return
     yield from _options(tables(given, "options"), resolved)
     if count(given, "type") == ON_PERSON:
         yield _named(words(given, "target_id"), resolved)

@@ -1,8 +1,11 @@
 """Send parcels: one message or one edit each, and report what Discord stored."""
 
+import asyncio
 import base64
 import hashlib
-from collections.abc import Mapping
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -19,13 +22,21 @@ from belino.adapters.discord.client import (
 )
 from belino.adapters.discord.media import DiscordSource, attachment_ref
 from belino.domain.choice import Style
+from belino.domain.commands import CommandSpec
 from belino.domain.errors import AdapterError, NothingToEdit, Undeliverable
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
-from belino.net.json_fields import Raw, as_table, count, iso_time, tables, words
+from belino.net.json_fields import Raw, as_table, as_tables, count, iso_time, tables, words
 from belino.net.rest import Form
 
+log = logging.getLogger(__name__)
+
+CALLBACK = "/interactions/{}/{}/callback"
+ORIGINAL = "/webhooks/{}/{}/messages/@original"
+DEFERRED, EPHEMERAL = 5, 1 << 6
+CHAT_INPUT, TEXT_OPTION = 1, 3
+COMMANDS_KEPT = 1_000
 MESSAGES = "/channels/{}/messages"
 MESSAGE = "/channels/{}/messages/{}"
 REACTION = "/channels/{}/messages/{}/reactions/{}/@me"
@@ -213,3 +224,84 @@ def _own(message_id: str) -> str:
     if not own:
         raise NothingToEdit("the message that was to be changed was never sent")
     return own
+
+
+class CommandAnswers:
+    """Answers to commands, visible to their sender only.
+
+    https://docs.discord.com/developers/interactions/receiving-and-responding
+    """
+
+    def __init__(self, client: DiscordClient) -> None:
+        self._client = client
+        self._tokens: OrderedDict[str, asyncio.Future[str]] = OrderedDict()
+        """The tokens of commands by id; empty for one that could not be acknowledged. They are valid for 15 minutes."""
+
+    def expect(self, command: str) -> None:
+        """A command is about to be stored: its answer waits until it is acknowledged."""
+        self._tokens[command] = asyncio.get_running_loop().create_future()
+        while len(self._tokens) > COMMANDS_KEPT:
+            self._tokens.popitem(last=False)
+
+    def has(self, parcel: Parcel) -> bool:
+        """Whether a parcel answers a command that waits for it."""
+        return parcel.reply_to in self._tokens
+
+    def drop(self, command: str) -> None:
+        """An agent answers a command, for all to see."""
+        if (waiting := self._tokens.pop(command, None)) and not waiting.done():
+            waiting.set_result("")
+
+    async def acknowledge(self, interaction: Raw) -> None:
+        """Tell Discord that the answer will follow, for the sender alone."""
+        own, token = identity(interaction, "id"), words(interaction, "token")
+        accepted = ""
+        try:
+            await self._client.call(
+                "POST", CALLBACK, own, token, fields={"type": DEFERRED, "data": {"flags": EPHEMERAL}}
+            )
+            accepted = token
+        except AdapterError as error:
+            log.info("a command could not be acknowledged: %s", type(error).__name__)
+        finally:
+            if (waiting := self._tokens.get(own)) and not waiting.done():
+                waiting.set_result(accepted)
+
+    async def send(self, parcel: Parcel, application: str) -> Receipt | None:
+        """The answer in the place that was acknowledged, once however often it is sent; None if there is none."""
+        waiting = self._tokens.get(parcel.reply_to or "")
+        token = "" if waiting is None else await asyncio.shield(waiting)
+        if not token or parcel.files or parcel.kind is ParcelKind.EDIT:
+            return None
+        fields = {"content": parcel.text, "allowed_mentions": NO_MENTIONS}
+        try:
+            told = as_table(await self._client.call("PATCH", ORIGINAL, application, token, fields=fields))
+        except DiscordRefused:
+            return None  # it is too late for it: the answer is sent as a message
+        return Receipt(message_id=identity(told, "id"), sent=iso_time(told, "timestamp") or self._client.now())
+
+
+async def register_commands(client: DiscordClient, application: str, commands: Sequence[CommandSpec]) -> None:
+    """Register commands if one is missing or differs; those of others are kept."""
+    path = "/applications/{}/commands"
+    known = as_tables(await client.call("GET", path, application))
+    ours = [_registered(spec) for spec in commands]
+    if all(any(_is_same(one, other) for other in known) for one in ours):
+        return
+    names = {spec.name for spec in commands}
+    foreign = [one for one in known if words(one, "name") not in names or count(one, "type") != CHAT_INPUT]
+    await client.call("PUT", path, application, fields=[*({**one} for one in foreign), *ours])
+
+
+def _registered(spec: CommandSpec) -> dict[str, object]:
+    option = {"type": TEXT_OPTION, "name": "choice", "description": spec.argument, "required": False}
+    options = [option] if spec.argument else []
+    return {"type": CHAT_INPUT, "name": spec.name, "description": spec.says, "options": options}
+
+
+def _is_same(wanted: Mapping[str, object], known: Raw) -> bool:
+    named = [words(each, "name") for each in tables(known, "options")]
+    said = words(known, "name"), words(known, "description"), named
+    options = wanted["options"]
+    assert isinstance(options, list)
+    return said == (wanted["name"], wanted["description"], [each["name"] for each in options])

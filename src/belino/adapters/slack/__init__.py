@@ -234,6 +234,10 @@ class Adapter:
     async def _send(self, parcel: Parcel) -> Receipt:
         return await send(self._client, parcel, previews=self._config.link_previews)
 
+    def own_name(self) -> str:
+        """The app's name, as in a mention."""
+        return self._me.name
+
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a message."""
         channel = parcel.conversation.channel

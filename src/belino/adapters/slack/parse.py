@@ -27,6 +27,7 @@ from belino.adapters.slack.content import (
 )
 from belino.adapters.slack.media import pictures_in, refs_of
 from belino.domain.choice import KEY
+from belino.domain.commands import parse_command
 from belino.domain.media import MediaRef
 from belino.domain.message import (
     UNKNOWN_AUTHOR,
@@ -308,7 +309,10 @@ def _command(raw: Raw, view: SlackParseContext) -> Message:
     author = user_named(user, view.me, view.directory)
     if author.name == user and (name := line(raw, "user_name")):
         author = replace(author, name=name)
-    text = f"{words(raw, 'command')} {readable(words(raw, 'text'), view.me, view.directory)}".strip()
+    said = readable(words(raw, "text"), view.me, view.directory)
+    text = f"{words(raw, 'command')} {said}".strip()
+    if parse_command(text) is None and parse_command(f"/{said}") is not None:
+        text = f"/{said}"  # `/belino status`: Slack has commands of its own under some of the names
     return Message(
         conversation=view.where(channel),
         id=f"command-{line(raw, 'trigger_id') or format(view.received.timestamp(), '.6f')}",

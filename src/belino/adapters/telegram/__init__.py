@@ -28,6 +28,7 @@ from belino.adapters.telegram.doctor import check_bot, local_findings
 from belino.adapters.telegram.media import FETCH_BYTES, LocalServerDisk, TelegramDownload
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
 from belino.adapters.telegram.send import TYPING, UPLOADS, delete, edit, react, send, show_action, show_draft
+from belino.domain.commands import CommandSpec
 from belino.domain.emoji import emoji_character
 from belino.domain.errors import AdapterError, ConfigError, MarkupRefused, Undeliverable
 from belino.domain.limits import Capabilities, Limits, SendAs
@@ -272,6 +273,16 @@ class Adapter:
     async def show_upload(self, conversation: ConversationKey, form: SendAs) -> None:
         """Show that a photo, a video, a voice message or a file is being sent."""
         await show_action(self._client, conversation, UPLOADS[form])
+
+    def own_name(self) -> str:
+        """The bot's name, as in `/new@name`."""
+        return self._me.username
+
+    async def offer_commands(self, commands: Sequence[CommandSpec]) -> None:
+        """Set the bot's menu if it is another: https://core.telegram.org/bots/api#setmycommands."""
+        wanted = [{"command": spec.name, "description": spec.says} for spec in commands]
+        if await self._client.call("getMyCommands", {}) != wanted:
+            await self._client.call("setMyCommands", {"commands": wanted})
 
     async def rival(self) -> str:
         """The host of a webhook that keeps belino from polling; its path may hold a secret."""

@@ -400,6 +400,8 @@ class Interactions:
             found.answer = self._post(call, fields, found)
         elif kind != DEFERRED and not (kind == DEFERRED_UPDATE and found.asked["type"] == COMPONENT):
             raise invalid("type", "BASE_TYPE_CHOICES", "Value must be one of {4, 5}.")
+        else:
+            found.flags = int(fields.get("flags") or 0)
         found.acknowledged = True
         if call.query.get("with_response", "").lower() not in ("true", "1"):
             return GONE
@@ -427,7 +429,8 @@ class Interactions:
     def _edit_original(self, call: DiscordCall) -> Json:
         found = self._found(call)
         if found.answer is None:
-            found.answer = self._post(call, call.fields, found)
+            # Who sees the answer is decided when it is deferred.
+            found.answer = self._post(call, {**call.fields, "flags": found.flags}, found)
             return found.answer
         return self._sends.edit(call, found.channel, self._kept(found, found.answer))
 

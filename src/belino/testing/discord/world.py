@@ -50,6 +50,8 @@ class Interaction:
     channel: Json
     at: float
     acknowledged: bool = False
+    flags: int = 0
+    """Those of a deferred answer."""
     answer: Json | None = None
 
 

@@ -25,6 +25,8 @@ from belino.testing.telegram.world import TelegramWorld, units
 
 DOWNLOAD_BYTES = 20 * 1024 * 1024
 POLL_SECONDS = 50
+MOST_COMMANDS, COMMAND_CHARS = 100, 256
+_COMMAND = re.compile(r"[a-z0-9_]{1,32}")
 _SECRET = re.compile(r"[A-Za-z0-9_-]*")
 _ACTIONS = frozenset(
     [
@@ -103,6 +105,8 @@ class TelegramCalls:
             "deletewebhook": self._delete_webhook,
             "getwebhookinfo": self._webhook_info,
             "getfile": self._get_file,
+            "getmycommands": self._get_commands,
+            "setmycommands": self._set_commands,
             "getchat": self._get_chat,
             "sendmessage": self._sends.message,
             "sendrichmessage": self._sends.rich,
@@ -166,6 +170,21 @@ class TelegramCalls:
         return self._webhook(
             call, Webhook(url=url, secret_token=secret, max_connections=call.whole("max_connections", 40))
         )
+
+    async def _get_commands(self, call: TelegramCall) -> list[Json]:
+        return [dict(command) for command in self.world.commands]
+
+    async def _set_commands(self, call: TelegramCall) -> bool:
+        wanted = call.fields.get("commands")
+        if not isinstance(wanted, list) or len(wanted) > MOST_COMMANDS:
+            raise TelegramRefusal(400, "Bad Request: BOT_COMMANDS_TOO_MUCH")
+        for command in wanted:
+            if not _COMMAND.fullmatch(str(command.get("command", "")).removeprefix("/")):
+                raise TelegramRefusal(400, "Bad Request: BOT_COMMAND_INVALID")
+            if not 1 <= len(str(command.get("description", ""))) <= COMMAND_CHARS:
+                raise TelegramRefusal(400, "Bad Request: BOT_COMMAND_DESCRIPTION_INVALID")
+        self.world.commands = [dict(command) for command in wanted]
+        return True
 
     async def _delete_webhook(self, call: TelegramCall) -> bool:
         return self._webhook(call, Webhook())

@@ -149,6 +149,8 @@ class TelegramWorld:
         """Every draft the bot showed, oldest first: its id and text."""
         self.unknown_methods: set[str] = set()
         """Methods, in lower case, that this server is too old for."""
+        self.commands: list[Json] = []
+        """The bot's menu."""
         self.sent: list[Json] = []
         """Every message the bot sent, oldest first."""
         self.received: list[FakeUpload] = []
