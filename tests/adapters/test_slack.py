@@ -57,9 +57,11 @@ async def test_it_keeps_the_contract_of_adapters(slack: SlackServer, apps: Apps)
         secrets=[slack.bot_token, slack.app_token, slack.signing_secret],
         deliver=deliver,
         refuse=lambda status, headers: slack.fail("chat.postMessage", CannedAnswer(status=status, headers=headers)),
+        in_thread=in_thread("and then?"),
+        to_another=in_thread("<@U0OTHER0001> and then?"),
     )
     checked = await check_adapter(trial)
-    assert {"a parcel is seen once", "nothing is acknowledged before it is stored", "429 is RateLimited"} <= set(
+    assert {"a thread can be continued", "a parcel is seen once", "nothing is acknowledged before it is stored", "429 is RateLimited"} <= set(
         checked
     )
 

@@ -66,9 +66,11 @@ async def test_telegram_keeps_the_adapter_contract(server: TelegramServer, bot_a
             deliver=deliver,
             media=media,
             refuse=lambda status, headers: server.fail("sendMessage", CannedAnswer(status=status, headers=headers)),
+            in_thread={"update_id": 90, "message": {**sample("topic")["message"], "text": "and then?", "entities": []}},
+            to_another={"update_id": 91, "message": {**sample("topic")["message"], **MENTION}},
         )
     )
-    assert len(checked) == 11
+    assert len(checked) == 12
 
 
 async def test_everything_arrives_in_order_and_no_byte_of_it_is_fetched(server: TelegramServer, bot: Bot) -> None:

@@ -149,7 +149,7 @@ def take_in(
 
 def _take_message(tx: Tx, keys: Keys, message: Message, verdict: Verdict, when: When) -> Taken:
     place = tx.memo(RowIds).conversation(tx, message.conversation, when.now)
-    call_channel(tx, place.channel, message.channel_name, message.chat_type)
+    call_channel(tx, place.channel, message.channel_name, message.chat_type, message.server)
     joined = None if message.album is None else _waiting_album(tx, place, message, when)
     turn = joined or (tx.memo(RowIds).next_turn(tx) if verdict.answer else None)
     refs = with_ids(keys, message.conversation, message.media) if message.media else ()
@@ -217,7 +217,7 @@ def message_row(
 def _take_unsupported(tx: Tx, keys: Keys, arrival: Unsupported, verdict: Verdict, when: When) -> Taken:
     """Store an unsupported message without text, with a reason that says what it was."""
     place = tx.memo(RowIds).conversation(tx, arrival.conversation, when.now)
-    call_channel(tx, place.channel, arrival.channel_name, arrival.chat_type)
+    call_channel(tx, place.channel, arrival.channel_name, arrival.chat_type, arrival.server)
     number = place.channel.id << SEQ_BITS | place.channel.seq + 1
     row = MessageRow(
         id=number,

@@ -418,6 +418,11 @@ CREATE TABLE owner_notices (
 ) STRICT, WITHOUT ROWID;
 """
 
+# The server or workspace of a channel, by which access may be given.
+M035_CHANNEL_SERVERS = """
+ALTER TABLE channels ADD COLUMN server TEXT NOT NULL DEFAULT '';
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -453,4 +458,5 @@ STEPS = (
     M032_OTHER_NAMES,
     M033_SEARCH_VECTORS,
     M034_GROUPS_AND_NOTICES,
+    M035_CHANNEL_SERVERS,
 )

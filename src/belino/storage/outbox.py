@@ -419,11 +419,13 @@ def _claimed(tx: Tx, row: TableRow, now: int, owner: str, open_file: OpenFile) -
 
 def _asker(tx: Tx, parcel: TableRow) -> Requester | None:
     row = tx.execute(
-        "SELECT m.author_id, m.author_name, m.author_marks, c.chat_type FROM turns t "
+        "SELECT m.author_id, m.author_name, m.author_marks, c.chat_type, c.server FROM turns t "
         "JOIN messages m ON m.id = t.message JOIN channels c ON c.id = m.channel WHERE t.id = ?",
         (parcel["turn"],),
     ).fetchone()
-    return None if row is None else Requester(author=author_of(row), chat_type=ChatType(row["chat_type"]))
+    if row is None:
+        return None
+    return Requester(author=author_of(row), chat_type=ChatType(row["chat_type"]), server=row["server"])
 
 
 def _is_ours(tx: Tx, row: TableRow, fence: int | None) -> bool:

@@ -26,6 +26,7 @@ from belino.storage.inbox import InboxVerbs
 from belino.storage.library_verbs import LibraryVerbs
 from belino.storage.outbox import OutboxVerbs
 from belino.storage.owner import OwnerVerbs
+from belino.storage.participation import ParticipationVerbs
 from belino.storage.read_ahead import ReadAheadVerbs
 from belino.storage.search_rows import SearchIndex
 from belino.storage.short_ids import fill_short_ids
@@ -75,7 +76,15 @@ def repair_store(place: Home | str, *, now: datetime) -> "Repaired":
 
 
 class Store(
-    InboxVerbs, OutboxVerbs, LibraryVerbs, TranscriptVerbs, ReadAheadVerbs, SpeechVerbs, AccessVerbs, OwnerVerbs
+    InboxVerbs,
+    OutboxVerbs,
+    LibraryVerbs,
+    TranscriptVerbs,
+    ReadAheadVerbs,
+    SpeechVerbs,
+    AccessVerbs,
+    OwnerVerbs,
+    ParticipationVerbs,
 ):
     """Everything belino stores."""
 

@@ -52,6 +52,10 @@ class Trial:
     """The platform's bytes, by the `item` of the refs in your samples."""
     refuse: Callable[[int, Mapping[str, str]], None] | None = None
     """Makes the platform answer the next call with this status and these headers."""
+    in_thread: Any = None
+    """A raw message of a person in a thread, topic or chain of replies that mentions no one."""
+    to_another: Any = None
+    """The same, with a mention of another person."""
     cassettes: Sequence[Path] = ()
     """Recorded conversations on your platform; your package must be installed, as the replay finds it by name."""
 
@@ -75,6 +79,8 @@ async def check_adapter(trial: Trial) -> tuple[str, ...]:
         checks["401 is Unauthorized"] = check_401_is_unauthorized
     if trial.deliver is not None:
         checks["nothing is acknowledged before it is stored"] = check_nothing_is_acknowledged_before_it_is_stored
+    if trial.in_thread is not None and trial.to_another is not None:
+        checks["a thread can be continued"] = check_a_thread_can_be_continued
     if trial.cassettes:
         checks["cassettes replay"] = check_cassettes_replay
     for name, check in checks.items():
@@ -112,6 +118,24 @@ async def check_parse_is_pure(trial: Trial) -> None:
         assert first, f"parse dropped an update without a word; say Unsupported instead: {_short(before)}"
         for arrival in first:
             _check_times(arrival)
+
+
+async def check_a_thread_can_be_continued(trial: Trial) -> None:
+    """What participation needs: the thread or the replied-to message, and whether another person is mentioned."""
+    from belino.config import AccessConfig, ChannelAccess
+    from belino.domain.context import AgentSpoke, ChannelFacts
+    from belino.gateway.access import decide
+
+    for raw, continues in ((trial.in_thread, True), (trial.to_another, False)):
+        (said,) = trial.parse(raw)
+        assert isinstance(said, Message), f"not a message: {_short(raw)}"
+        assert not said.addressed, f"addressed must be False without a mention of the agent: {_short(raw)}"
+        in_thread = said.conversation.thread is not None or said.reply_to is not None
+        assert in_thread, f"neither conversation.thread nor reply_to is set: {_short(raw)}"
+        assert said.mentions_another is not continues, f"mentions_another must be {not continues}: {_short(raw)}"
+        access = AccessConfig(channels={said.conversation.channel: ChannelAccess(senders=("*",))})
+        verdict = decide(said, access, facts=ChannelFacts(spoke=AgentSpoke(at=said.sent, turn=1)))
+        assert verdict.answer is continues, f"participation decides otherwise ({verdict.reason}): {_short(raw)}"
 
 
 async def check_refs_are_plain_and_secret_free(trial: Trial) -> None:

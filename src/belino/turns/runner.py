@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -78,6 +78,8 @@ class TurnMedia:
     """Made with the first toolbox: its cache costs start-up time."""
     understanding: "Callable[[], Understanding | None]"
     """Made with the first media that is to be read."""
+    wake_words: Callable[[ConversationKey], Awaitable[Sequence[str]]]
+    """The words that address the agent in a conversation like its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +125,7 @@ class TurnRunner:
         self._fetcher = media.fetcher
         self._renderer = media.renderer
         self._understanding = media.understanding
+        self._wake_words = media.wake_words
         self._reader = TurnReader(
             store,
             media.understanding,
@@ -303,7 +306,8 @@ class TurnRunner:
         note = partial(self._store.note, claimed.trace)
         try:
             read = await self._reader.read(claimed, note, self._running, self._aborted)
-            if names(read.transcript, self._agents.author(claimed.conversation).name):
+            called = (self._agents.author(claimed.conversation).name, *await self._wake_words(claimed.conversation))
+            if any(names(read.transcript, name) for name in called):
                 messages = await self._store.let_command(claimed.id, ADDRESSED)
                 return replace(claimed, messages=messages)
         except TimeoutError:
