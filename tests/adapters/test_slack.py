@@ -44,6 +44,10 @@ from belino.testing.faults import CannedAnswer, Hang, Reset
 async def test_it_keeps_the_contract_of_adapters(slack: SlackServer, apps: Apps) -> None:
     ada = slack.user("Ada")
 
+    def in_thread(text: str) -> Any:
+        said = sample("thread_reply")
+        return {**said, "event": {**said["event"], "text": text, "blocks": []}}
+
     async def deliver(_: Adapter, raw: Any) -> None:
         await until(lambda: slack.socket_mode.connections)
         slack.deliveries.event(raw["event"], "message.im")
@@ -57,11 +61,16 @@ async def test_it_keeps_the_contract_of_adapters(slack: SlackServer, apps: Apps)
         secrets=[slack.bot_token, slack.app_token, slack.signing_secret],
         deliver=deliver,
         refuse=lambda status, headers: slack.fail("chat.postMessage", CannedAnswer(status=status, headers=headers)),
+        in_thread=in_thread("and then?"),
+        to_another=in_thread("<@U0OTHER0001> and then?"),
     )
     checked = await check_adapter(trial)
-    assert {"a parcel is seen once", "nothing is acknowledged before it is stored", "429 is RateLimited"} <= set(
-        checked
-    )
+    assert {
+        "a thread can be continued",
+        "a parcel is seen once",
+        "nothing is acknowledged before it is stored",
+        "429 is RateLimited",
+    } <= set(checked)
 
 
 async def test_it_can_do_what_the_platform_allows(app: App) -> None:

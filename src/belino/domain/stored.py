@@ -353,6 +353,7 @@ class Requester:
 
     author: Author
     chat_type: ChatType
+    server: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ from belino.domain.outcome import CacheSize, Counters, Finding, MessageOutcome, 
 from belino.domain.ports import Adapter, Agent, Clock, Taken
 from belino.domain.stored import ClaimedParcel, ParcelRecord, StoredMessage, Tidied
 from belino.domain.turn import Toolbox
-from belino.gateway.access import why_not_still
+from belino.gateway.access import wake_words, why_not_still
 from belino.gateway.accounts import Accounts, MakeAdapter, TakesPosts, from_registry
 from belino.gateway.cassettes import WrittenCassette, begin, finish, secrets_of
 from belino.gateway.commands import CommandCallbacks, Commands
@@ -424,7 +424,12 @@ class Gateway(AccountOperations, MediaViews):
             self.agents,
             self.adapters,
             media=TurnMedia(
-                fetcher=self._fetcher, renderer=lambda: self.renderer, understanding=lambda: self.understanding
+                fetcher=self._fetcher,
+                renderer=lambda: self.renderer,
+                understanding=lambda: self.understanding,
+                wake_words=lambda where: wake_words(
+                    self.store, where, self._access.get((where.platform, where.account))
+                ),
             ),
             history=self.history,
             replies=self._replies,

@@ -16,7 +16,16 @@ from belino.domain.message import Arrival, ChatType, ConversationKey, Deletion, 
 from belino.domain.outcome import Counters, MessageOutcome, Standing, TurnState
 from belino.domain.ports import Accept, Clock, Incoming, Taken
 from belino.domain.stored import ScreenedArrival, StoredMessage, Verdict
-from belino.gateway.access import AccountAccess, decide, is_leaving, may_ask, may_pair, offer_pairing, to_hear
+from belino.gateway.access import (
+    AccountAccess,
+    channel_facts,
+    decide,
+    is_leaving,
+    may_ask,
+    may_pair,
+    offer_pairing,
+    to_hear,
+)
 from belino.gateway.events import EventBus
 from belino.gateway.joining import Joiner
 from belino.gateway.sessions import Sessions
@@ -213,10 +222,17 @@ class Intake:
             about = await self._kept(arrival.conversation, arrival.message_id)
             heard = about is not None or bool(await self._store.history(arrival.conversation.whole_channel, limit=1))
         paired = self._may_pair(arrival) and await self._is_paired(arrival)
+        facts = await channel_facts(self._store, arrival, account)
         verdict = decide(
-            arrival, account.access, trusts_senders=account.trusts_senders, about=about, heard=heard, paired=paired
+            arrival,
+            account.access,
+            trusts_senders=account.trusts_senders,
+            about=about,
+            heard=heard,
+            paired=paired,
+            facts=facts,
         )
-        if self.hears_first and to_hear(arrival, account.access, verdict):
+        if self.hears_first and to_hear(arrival, account.access, verdict, facts):
             # A turn reads it first, and goes on only if it names the agent.
             return replace(verdict, answer=True)
         return verdict
@@ -304,9 +320,9 @@ class _AccountIntake:
 
 
 def _is_about_any(arrival: Arrival, run: Sequence[ScreenedArrival]) -> bool:
-    """Whether an arrival changes a message that is screened and not stored yet."""
+    """Whether an arrival changes a message that is screened and not stored yet, or is a bot's, which are counted."""
     if isinstance(arrival, Message | Unsupported):
-        return False
+        return arrival.author.is_bot and not arrival.author.is_agent and bool(run)
     about = (arrival.conversation.whole_channel, arrival.message_id)
     return any((judged.arrival.conversation.whole_channel, judged.arrival.id) == about for judged in run)
 

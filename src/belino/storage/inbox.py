@@ -151,7 +151,7 @@ def take_in(
 def _take_message(tx: Tx, keys: Keys, message: Message, judged: ScreenedArrival, when: When) -> Taken:
     verdict = judged.verdict
     place = tx.memo(RowIds).conversation(tx, message.conversation, when.now)
-    call_channel(tx, place.channel, message.channel_name, message.chat_type)
+    call_channel(tx, place.channel, message.channel_name, message.chat_type, message.server)
     join = find_join(tx, place, message, verdict, judged.joining, when)
     turn = _turn(tx, join, verdict)
     refs = with_ids(keys, message.conversation, message.media) if message.media else ()
@@ -230,7 +230,7 @@ def message_row(
 def _take_unsupported(tx: Tx, keys: Keys, arrival: Unsupported, verdict: Verdict, when: When) -> Taken:
     """Store an unsupported message without text, with a reason that says what it was."""
     place = tx.memo(RowIds).conversation(tx, arrival.conversation, when.now)
-    call_channel(tx, place.channel, arrival.channel_name, arrival.chat_type)
+    call_channel(tx, place.channel, arrival.channel_name, arrival.chat_type, arrival.server)
     number = place.channel.id << SEQ_BITS | place.channel.seq + 1
     row = MessageRow(
         id=number,

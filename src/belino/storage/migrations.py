@@ -466,6 +466,11 @@ CREATE INDEX choices_of_conversation ON choices (conversation, created);
 CREATE TABLE reported_doubts (parcel TEXT PRIMARY KEY, turn INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 """
 
+# The server or workspace of a channel, by which access may be given.
+M040_CHANNEL_SERVERS = """
+ALTER TABLE channels ADD COLUMN server TEXT NOT NULL DEFAULT '';
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -506,4 +511,5 @@ STEPS = (
     M037_PARCEL_RICH_TEXT,
     M038_FILE_IDS,
     M039_CHOICES,
+    M040_CHANNEL_SERVERS,
 )

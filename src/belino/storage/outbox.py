@@ -441,13 +441,15 @@ def _claimed(tx: Tx, row: TableRow, now: int, owner: str, open_file: OpenFile) -
 def _askers(tx: Tx, parcel: TableRow) -> tuple[Requester, ...]:
     """Everyone whose message the parcel's turn answers."""
     rows = tx.execute(
-        "SELECT m.author_id, m.author_name, m.author_marks, c.chat_type FROM turns t "
+        "SELECT m.author_id, m.author_name, m.author_marks, c.chat_type, c.server FROM turns t "
         "JOIN messages m ON m.id = t.message JOIN channels c ON c.id = m.channel WHERE t.id = ?1 "
-        "UNION ALL SELECT m.author_id, m.author_name, m.author_marks, c.chat_type FROM messages m "
+        "UNION ALL SELECT m.author_id, m.author_name, m.author_marks, c.chat_type, c.server FROM messages m "
         "JOIN channels c ON c.id = m.channel WHERE m.turn = ?1 AND m.joined <> ''",
         (parcel["turn"],),
     )
-    askers = [Requester(author=author_of(row), chat_type=ChatType(row["chat_type"])) for row in rows]
+    askers = [
+        Requester(author=author_of(row), chat_type=ChatType(row["chat_type"]), server=row["server"]) for row in rows
+    ]
     return tuple({asker.author.id: asker for asker in askers}.values())
 
 

@@ -28,6 +28,7 @@ from belino.storage.inbox import InboxVerbs
 from belino.storage.library_verbs import LibraryVerbs
 from belino.storage.outbox import OutboxVerbs
 from belino.storage.owner import OwnerVerbs
+from belino.storage.participation import ParticipationVerbs
 from belino.storage.read_ahead import ReadAheadVerbs
 from belino.storage.search_rows import SearchIndex
 from belino.storage.short_ids import fill_short_ids
@@ -87,6 +88,7 @@ class Store(
     OwnerVerbs,
     ChoiceVerbs,
     CommandVerbs,
+    ParticipationVerbs,
 ):
     """Everything belino stores."""
 

@@ -52,35 +52,17 @@ class Trial:
     """The platform's bytes, by the `item` of the refs in your samples."""
     refuse: Callable[[int, Mapping[str, str]], None] | None = None
     """Makes the platform answer the next call with this status and these headers."""
+    in_thread: Any = None
+    """A raw message of a person in a thread, topic or chain of replies that mentions no one."""
+    to_another: Any = None
+    """The same, with a mention of another person."""
     cassettes: Sequence[Path] = ()
     """Recorded conversations on your platform; your package must be installed, as the replay finds it by name."""
 
 
 async def check_adapter(trial: Trial) -> tuple[str, ...]:
     """Run all checks that the trial allows and return their names; raises AssertionError with advice."""
-    checks: dict[str, Callable[[Trial], Awaitable[None]]] = {
-        "names itself": check_names_itself,
-        "parse is pure": check_parse_is_pure,
-        "refs are plain and secret-free": check_refs_are_plain_and_secret_free,
-        "ids round-trip": check_ids_round_trip,
-        "cancellation is prompt": check_cancellation_is_prompt,
-        "a parcel is seen once": check_a_parcel_is_seen_once,
-    }
-    if isinstance(trial.make(), Connects):
-        checks["says when it is connected"] = check_says_when_it_is_connected
-    if isinstance(trial.make(), Drafts):
-        checks["a draft becomes the answer"] = check_a_draft_becomes_the_answer
-    if isinstance(trial.make(), StreamsDrafts):
-        checks["a preview is no message"] = check_a_preview_is_no_message
-    if trial.media:
-        checks["bytes stream in chunks"] = check_bytes_stream_in_chunks
-    if trial.refuse is not None:
-        checks["429 is RateLimited"] = check_429_is_rate_limited
-        checks["401 is Unauthorized"] = check_401_is_unauthorized
-    if trial.deliver is not None:
-        checks["nothing is acknowledged before it is stored"] = check_nothing_is_acknowledged_before_it_is_stored
-    if trial.cassettes:
-        checks["cassettes replay"] = check_cassettes_replay
+    checks = _checks(trial)
     for name, check in checks.items():
         try:
             async with asyncio.timeout(WAIT_SECONDS * 3):
@@ -90,6 +72,36 @@ async def check_adapter(trial: Trial) -> tuple[str, ...]:
                 f"{name}: not finished within {WAIT_SECONDS * 3:g} s; something waits for ever"
             ) from None
     return tuple(checks)
+
+
+def _checks(trial: Trial) -> dict[str, Callable[[Trial], Awaitable[None]]]:
+    """The checks that a trial allows, by name."""
+    checks: dict[str, Callable[[Trial], Awaitable[None]]] = {
+        "names itself": check_names_itself,
+        "parse is pure": check_parse_is_pure,
+        "refs are plain and secret-free": check_refs_are_plain_and_secret_free,
+        "ids round-trip": check_ids_round_trip,
+        "cancellation is prompt": check_cancellation_is_prompt,
+        "a parcel is seen once": check_a_parcel_is_seen_once,
+    }
+    able = (
+        (Connects, "says when it is connected", check_says_when_it_is_connected),
+        (Drafts, "a draft becomes the answer", check_a_draft_becomes_the_answer),
+        (StreamsDrafts, "a preview is no message", check_a_preview_is_no_message),
+    )
+    checks |= {name: check for port, name, check in able if isinstance(trial.make(), port)}
+    if trial.media:
+        checks["bytes stream in chunks"] = check_bytes_stream_in_chunks
+    if trial.refuse is not None:
+        checks["429 is RateLimited"] = check_429_is_rate_limited
+        checks["401 is Unauthorized"] = check_401_is_unauthorized
+    if trial.deliver is not None:
+        checks["nothing is acknowledged before it is stored"] = check_nothing_is_acknowledged_before_it_is_stored
+    if trial.in_thread is not None and trial.to_another is not None:
+        checks["a thread can be continued"] = check_a_thread_can_be_continued
+    if trial.cassettes:
+        checks["cassettes replay"] = check_cassettes_replay
+    return checks
 
 
 async def check_names_itself(trial: Trial) -> None:
@@ -116,6 +128,24 @@ async def check_parse_is_pure(trial: Trial) -> None:
         assert first, f"parse dropped an update without a word; say Unsupported instead: {_short(before)}"
         for arrival in first:
             _check_times(arrival)
+
+
+async def check_a_thread_can_be_continued(trial: Trial) -> None:
+    """What participation needs: the thread or the replied-to message, and whether another person is mentioned."""
+    from belino.config import AccessConfig, ChannelAccess
+    from belino.domain.context import AgentSpoke, ChannelFacts
+    from belino.gateway.access import decide
+
+    for raw, continues in ((trial.in_thread, True), (trial.to_another, False)):
+        (said,) = trial.parse(raw)
+        assert isinstance(said, Message), f"not a message: {_short(raw)}"
+        assert not said.addressed, f"addressed must be False without a mention of the agent: {_short(raw)}"
+        in_thread = said.conversation.thread is not None or said.reply_to is not None
+        assert in_thread, f"neither conversation.thread nor reply_to is set: {_short(raw)}"
+        assert said.mentions_another is not continues, f"mentions_another must be {not continues}: {_short(raw)}"
+        access = AccessConfig(channels={said.conversation.channel: ChannelAccess(senders=("*",))})
+        verdict = decide(said, access, facts=ChannelFacts(spoke=AgentSpoke(at=said.sent, turn=1)))
+        assert verdict.answer is continues, f"participation decides otherwise ({verdict.reason}): {_short(raw)}"
 
 
 async def check_refs_are_plain_and_secret_free(trial: Trial) -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from belino import registry
 from belino.config import AgentConfig, ChannelAccess, Config
+from belino.config.tables import EVERY_CHANNEL
 from belino.domain.errors import BelinoError
 from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia
-from belino.domain.message import Author, ConversationKey
+from belino.domain.message import SERVER, Author, ConversationKey
 from belino.domain.ports import Agent, Checks, ChoosesModels, Closes, accepted_by
 
 
@@ -170,8 +171,11 @@ def agent_may(config: Config, conversation: ConversationKey) -> frozenset[str]:
     """What the agent may do to messages in a channel: react, edit, delete."""
     for adapter in config.adapters:
         if (adapter.platform, adapter.account) == (conversation.platform, conversation.account):
-            rules = adapter.access.channels.get(conversation.channel, ChannelAccess())
-            return frozenset(rules.agent_may)
+            own, tables = adapter.access.channels.get(conversation.channel), adapter.access.channels
+            # The server of a channel is not known here: of tables for many channels, only what all permit counts.
+            broad = [table for name, table in tables.items() if name == EVERY_CHANNEL or name.startswith(SERVER)]
+            counted = [own] if own is not None else broad or [ChannelAccess()]
+            return frozenset.intersection(*(frozenset(table.agent_may) for table in counted))
     return frozenset()
 
 

@@ -1,6 +1,6 @@
 """Environment of a turn: the settings, media and observers that its runner is given."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -39,6 +39,8 @@ class TurnMedia:
     """Made with the first toolbox: its cache costs start-up time."""
     understanding: "Callable[[], Understanding | None]"
     """Made with the first media that is to be read."""
+    wake_words: Callable[[ConversationKey], Awaitable[Sequence[str]]]
+    """The words that address the agent in a conversation like its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,6 +88,7 @@ class TurnRunner:
         self._fetcher = media.fetcher
         self._renderer = media.renderer
         self._understanding = media.understanding
+        self._wake_words = media.wake_words
         self._reader = TurnReader(
             store,
             media.understanding,
@@ -296,7 +297,8 @@ class TurnRunner:
         note = partial(self._store.note, claimed.trace)
         try:
             read = await self._reader.read(claimed, note, self.underway)
-            if names(read.transcript, self._agents.author(claimed.conversation).name):
+            called = (self._agents.author(claimed.conversation).name, *await self._wake_words(claimed.conversation))
+            if any(names(read.transcript, name) for name in called):
                 messages = await self._store.let_command(claimed.id, ADDRESSED)
                 return replace(claimed, messages=messages)
         except TimeoutError:

@@ -11,6 +11,7 @@ from belino.adapters.discord.authors import (
     DiscordBot,
     DiscordChannel,
     DiscordChannels,
+    as_identity,
     author_of,
     channel_name,
     chat_type,
@@ -19,6 +20,7 @@ from belino.adapters.discord.authors import (
     identity,
     made_at,
     name_of,
+    server_of,
     user,
 )
 from belino.adapters.discord.content import FORWARD, SAID, is_notice, kind_of_event, text_of, what_it_is
@@ -191,6 +193,8 @@ def parse_message(raw: Raw, known: DiscordParseContext) -> Message | Unsupported
         forward=forward,
         edited=iso_time(raw, "edited_timestamp"),
         thread_report=_thread_report(table(raw, "thread")),
+        mentions_another=_mentions_another(raw, known.me),
+        server=server_of(raw, known.channels),
     )
     if (count(raw, "type") or 0) in SAID and shows:
         return message
@@ -251,6 +255,7 @@ def _unread(event: Raw, raw: Raw, known: DiscordParseContext) -> Unsupported:
         chat_type=chat_type(raw, known.channels),
         channel_name=channel_name(identity(raw, "channel_id"), known.channels),
         is_event=not words(event, "t").startswith("MESSAGE_"),
+        server=server_of(raw, known.channels),
     )
 
 
@@ -332,6 +337,13 @@ def _is_addressed(raw: Raw, known: DiscordParseContext) -> bool:
     return me.id in named or answered == me.id or not me.roles.isdisjoint(identities(raw, "mention_roles"))
 
 
+def _mentions_another(raw: Raw, me: DiscordBot) -> bool:
+    """Whether the text names another; a reply notifies the author of the message it answers, which is no mention."""
+    named = {as_identity(own) for own in MENTION.findall(words(raw, "content"))} - {me.id}
+    roles = set(identities(raw, "mention_roles")) - me.roles
+    return bool(named or roles) or yes(raw, "mention_everyone")
+
+
 def is_command(interaction: Raw) -> bool:
     """Whether an interaction is a complete command, in a place we can answer in."""
     named = words(table(interaction, "data"), "name")
@@ -370,6 +382,7 @@ def command_of(
         chat_type=chat_type(told, channels),
         channel_name=channel_name(channel, channels),
         addressed=True,
+        server=server_of(interaction, channels),
         quote=_target(given, source, me, channels),
         invoked=True,
     )
@@ -450,7 +463,13 @@ def context_to_json(known: DiscordParseContext, event: Raw) -> Mapping[str, obje
             "titles": [{"id": own, "name": name} for own, name in known.me.titles.items() if own in told],
         },
         "places": [
-            {"id": own, "kind": place.kind, "name": place.name, "parent_id": place.parent}
+            {
+                "id": own,
+                "kind": place.kind,
+                "name": place.name,
+                "parent_id": place.parent,
+                "guild_id": place.server,
+            }
             for own, place in channels.items()
         ],
         "session_id": known.session,
@@ -471,7 +490,10 @@ def context_from_json(told: Mapping[str, object], *, account: str, received: dat
         ),
         channels={
             identity(place, "id"): DiscordChannel(
-                kind=count(place, "kind") or 0, name=line(place, "name"), parent=identity(place, "parent_id")
+                kind=count(place, "kind") or 0,
+                name=line(place, "name"),
+                parent=identity(place, "parent_id"),
+                server=identity(place, "guild_id"),
             )
             for place in tables(raw, "places")
         },

@@ -198,6 +198,7 @@ class Adapter:
         self._names = NameCache(self._client, self._limits)
         self._status = ThreadStatus(self._client)
         self._me = SlackApp()
+        self._workspace = ""
         self._cursor = SlackCursor()
         self._hooks = HookInbox()
         self._let_in = asyncio.Event()
@@ -353,6 +354,7 @@ class Adapter:
         self._me = SlackApp(
             user=words(told, "user_id"), bot=words(told, "bot_id"), name=line(told, "user"), teams=frozenset(teams)
         )
+        self._workspace = words(told, "team_id")
         self._names.know(self._me.user, self._me.name)
 
     async def _listen(self, accept: Accept) -> None:
@@ -453,6 +455,7 @@ class Adapter:
             me=self._me,
             directory=self._names.directory,
             received=received or self._context.clock.now(),
+            server=self._workspace,
             in_threads=self._config.reply_in_threads,
         )
 

@@ -1,6 +1,7 @@
 """Parse events into arrivals: pure, fetches nothing, never fails; what it cannot read it reports as unsupported."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -48,6 +49,8 @@ from belino.domain.message import (
 )
 from belino.net.json_fields import Raw, as_table, as_tables, count, line, table, tables, words
 
+_SEVERAL = re.compile(r"<!(?:subteam\^|here|channel|everyone)")
+"""Mentions of several: https://docs.slack.dev/messaging/formatting-message-text"""
 EVENTS, COMMANDS = "events_api", "slash_commands"
 ACTIONS = "block_actions"
 
@@ -68,6 +71,8 @@ class SlackParseContext:
     me: SlackApp = field(default_factory=SlackApp)
     directory: Directory = field(default_factory=Directory)
     received: datetime
+    server: str = ""
+    """The workspace that an event comes from, if it does not say so itself."""
     in_threads: bool = False
     """Whether a channel message addressed to us begins a thread, in which it is answered."""
 
@@ -82,6 +87,7 @@ class SlackParseContext:
 def parse(payload: object, view: SlackParseContext) -> tuple[Arrival, ...]:
     """One payload of an event, command or interaction as arrivals, at least one."""
     raw = as_table(payload)
+    view = replace(view, server=words(raw, "context_team_id") or words(raw, "team_id") or view.server)
     if event := table(raw, "event"):
         return _event(event, raw, view)
     if words(raw, "command"):
@@ -172,6 +178,8 @@ def said(
         edited=moment(stamp(table(raw, "edited"), "ts")),
         language=view.directory.locales.get(words(raw, "user")),
         thread_report=_thread_report(raw, view),
+        mentions_another=_mentions_another(raw, view.me),
+        server=view.server,
     )
     if words(raw, "subtype") not in _SAID or not (whole or refs or below.forward or below.quote):
         return as_unsupported(message, what_it_is(raw, author.name))
@@ -321,6 +329,7 @@ def _command(raw: Raw, view: SlackParseContext) -> Message:
         text=text,
         chat_type=chat_type(channel),
         channel_name=view.directory.channels.get(channel) or line(raw, "channel_name") or None,
+        server=view.server,
     )
 
 
@@ -336,7 +345,7 @@ def _unread(event: Raw, raw: Raw, view: SlackParseContext) -> Unsupported:
     unread = _unsupported(
         view.where(channel), f"event-{own}", author, view.when(ts), what_it_is(event, author.name), sort
     )
-    return replace(unread, is_event=words(event, "type") != "message")
+    return replace(unread, is_event=words(event, "type") != "message", server=view.server)
 
 
 def _membership(event: Raw, raw: Raw, view: SlackParseContext, *, added: bool) -> Unsupported:
@@ -412,6 +421,12 @@ def _is_addressed(raw: Raw, sort: ChatType, me: SlackApp) -> bool:
     return me.user in mentioned(words(raw, "text")) or me.user in _mentioned_in(raw)
 
 
+def _mentions_another(raw: Raw, me: SlackApp) -> bool:
+    """Whether a message names another user, a group of users, or everyone in the channel."""
+    named = {*mentioned(words(raw, "text")), *_mentioned_in(raw)} - {me.user}
+    return bool(named) or _SEVERAL.search(words(raw, "text")) is not None
+
+
 def _mentioned_in(raw: Raw) -> Iterator[str]:
     """The users that the blocks of Slack's own clients mention."""
     pile = list(tables(raw, "blocks"))
@@ -466,6 +481,7 @@ def context_to_json(view: SlackParseContext, payload: Raw) -> Mapping[str, objec
         "me": {"user_id": me.user, "bot_id": me.bot, "name": me.name, "teams": sorted(me.teams)},
         "users": _named(view.directory.users, told),
         "channels": _named(view.directory.channels, told),
+        "team_id": view.server,
     }
 
 
@@ -482,6 +498,7 @@ def context_from_json(told: Mapping[str, object], view: SlackParseContext) -> Sl
             teams=frozenset(str(team) for team in teams) if isinstance(teams, list) else frozenset(),
         ),
         directory=Directory(users=_names(raw, "users"), channels=_names(raw, "channels")),
+        server=words(raw, "team_id"),
     )
 
 

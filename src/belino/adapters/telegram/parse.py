@@ -137,6 +137,7 @@ def _said(raw: Raw, frame: _Frame) -> Message | Unsupported:
         forward=forwarded_from(raw, frame.me),
         album=words(raw, "media_group_id") or None,
         language=language_of(raw, author),
+        mentions_another=any(_names_another(mark, name, frame.me) for mark, name in _names(raw)),
     )
     if is_confidential(raw) or not (text or refs):
         return as_unsupported(message, what_it_is(raw), is_notice=is_notice(raw))
@@ -353,6 +354,12 @@ def _names_me(mark: Raw, name: str, me: TelegramBot) -> bool:
             return _is_my_name(name.partition("@")[2], me)
         case _:
             return False
+
+
+def _names_another(mark: Raw, name: str, me: TelegramBot) -> bool:
+    """Whether a mention is of another; a command without a name is for every bot."""
+    is_command = words(mark, "type") == "bot_command"
+    return not _names_me(mark, name, me) and (not is_command or bool(name.partition("@")[2]))
 
 
 def _is_my_name(name: str, me: TelegramBot) -> bool:
