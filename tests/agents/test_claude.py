@@ -174,7 +174,7 @@ async def test_a_session_that_lives_on_is_not_started_again(tmp_path: Path) -> N
         process = pid_of(here)
         await here.say("two")
         assert pid_of(here) == process
-    assert not alive(process)
+    assert not Path(f"/proc/{process}").exists()
 
 
 async def test_an_idle_session_is_ended_and_resumed(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ async def test_an_idle_session_is_ended_and_resumed(tmp_path: Path) -> None:
         here = room()
         parts = [part async for part in here.parts("first")]
         process = pid_of(here)
-        while here.agent._live or alive(process):
+        while here.agent._live or Path(f"/proc/{process}").exists():
             await asyncio.sleep(0.01)
         await here.say("second")
     assert isinstance(parts[-1], Final)
@@ -195,7 +195,7 @@ async def test_only_so_many_processes_live_and_the_longest_idle_makes_way(tmp_pa
         await a.say("in a")
         first = pid_of(a)
         await b.say("in b")
-        assert not alive(first)
+        assert not Path(f"/proc/{first}").exists()
         await a.say("in a again")
     assert "in a" in texts(server.asked[2].body) and "in b" not in texts(server.asked[2].body)
 
@@ -394,7 +394,7 @@ async def test_an_aborted_turn_ends_its_process_and_leaves_no_trace(tmp_path: Pa
             task = group.create_task(stopped())
             await begun.wait()
             task.cancel()
-        assert not alive(process)
+        assert not Path(f"/proc/{process}").exists()
         await server.gone.wait()
         assert final(await here.say("third")) == "three"
     assert [m["content"][0]["text"] for m in server.asked[2].body["messages"]] == ["first", "one", "third"]
@@ -597,7 +597,3 @@ def pid_of(room: Room) -> int:
     (session,) = (session for key, session in room.agent._live.items() if key.channel == room.channel)
     assert session.pid is not None
     return session.pid
-
-
-def alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()

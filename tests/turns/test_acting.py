@@ -20,6 +20,8 @@ from gateway.house import House, Wire
 
 __all__ = ["accounts_balance"]
 
+SIGNS = ("⏳", "👀", "✅", "⚠️")
+"""Reactions that show work in progress; the tests below are about the agent's own."""
 ACTS = ("react", "edit_message", "delete_message", "stay_silent", "ask_user")
 
 
@@ -31,6 +33,8 @@ class ActingWire(Wire):
         self.acts: list[tuple[str, ...]] = []
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
+        if emoji in SIGNS:
+            return
         if emoji == "nonsense":
             raise Undeliverable("this chat has no reaction nonsense")
         self.acts.append(("react", message_id, emoji))
@@ -71,8 +75,15 @@ async def test_the_tools_are_those_of_the_platform_that_the_operator_permits(hou
         assert names(agent) == {"react", "edit_message", "stay_silent", "ask_user"}
 
 
+class PlainWire(Wire):
+    """A platform without reactions."""
+
+    react = None  # type: ignore[assignment]
+
+
 async def test_a_platform_without_reactions_has_no_tool_for_them(house: House) -> None:
     house.agent = agent = ScriptedAgent()
+    house.wires["default"] = PlainWire(MemoryConfig(), FakeContext(clock=house.clock))
     async with house.at_work() as gateway:
         await house.ask(gateway, house.say())
         assert names(agent) == {"stay_silent", "ask_user"}
