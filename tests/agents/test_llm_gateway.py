@@ -114,6 +114,7 @@ async def test_every_request_has_the_channel_although_the_memory_is_too_small_fo
     house: ModelHouse, server: ModelServer
 ) -> None:
     house.options = {"history_tokens": 3000}
+    house.wire.limits = replace(house.wire.limits, split_chars=None)
     async with house.at_work() as gateway:
         await gateway.accept(house.say("the ferry leaves at nine", author=BOB, channel="team", addressed=False))
         for number in range(1, 6):
@@ -127,6 +128,7 @@ async def test_every_request_has_the_channel_although_the_memory_is_too_small_fo
 
 async def test_a_channel_that_is_attached_again_is_not_counted_besides(house: ModelHouse, server: ModelServer) -> None:
     house.options = {"history_tokens": 3000}
+    house.wire.limits = replace(house.wire.limits, split_chars=None)
     async with house.at_work() as gateway:
         root = house.say("the plan", author=BOB, channel="team", addressed=False)
         await gateway.accept(root)
