@@ -99,7 +99,8 @@ async def test_a_person_turns_spoken_answers_on_and_off_in_their_conversation(tm
         async with group.gateway(ScriptedAgent(ANSWER)):
             for count, text in enumerate(("/voice on", "first", "/voice off", "second", "/voice"), 1):
                 server.say(group.ann, group.ann, text)
-                await until(lambda count=count: len(server.sent) == count + (count > 1))
+                wanted = count + (count > 1)  # a spoken answer is two messages
+                await until(lambda wanted=wanted: len(server.sent) == wanted)  # type: ignore[misc]
     assert [("voice" in each, each.get("text", "")) for each in server.sent] == [
         (False, "Spoken answers are on here."),
         (True, ""),
