@@ -80,13 +80,13 @@ async def talk_in_a_row(place: BusyPlace, gateway: Gateway) -> None:
     place.server.say(place.ann, place.ann, "/help")
     await until(lambda: len(place.server.sent) == 2)
     place.server.say(place.ann, place.ann, "a last question")
-    await answered(gateway, 2)
+    await answered(gateway, 3)
 
 
 async def test_a_joined_turn_replays_without_a_difference(tmp_path: Path) -> None:
     async with place_on("telegram", tmp_path / "home") as place:
         assert isinstance(place, BusyGroup)
-        written = await record(place, ScriptedAgent(), talk_in_a_row, where=place.private)
+        written = await record(place, ScriptedAgent(), talk_in_a_row)
     cassette = read_cassette(written.path)
     turns = [each for each in cassette.records if each["record"] == "turn"]
     assert [len(turn["messages"]) for turn in turns] == [3, 1]
