@@ -285,6 +285,20 @@ def test_messages_sent_during_a_turn_are_answered_in_order(page: Page, enter: En
     expect(bubbles(page, "theirs").locator(".words")).to_have_text(["answer 1", "answer 2", "answer 3"])
 
 
+def test_a_message_that_waits_says_so_and_the_command_stop_stops_all(page: Page, enter: Enter) -> None:
+    enter(page)
+    send(page, "one")
+    expect(page.locator("#turn")).to_be_visible()
+    send(page, "two")
+    expect(bubbles(page, "mine").nth(1)).to_contain_text("Waiting")
+    send(page, "/stop")
+    answered(page)
+    expect(bubbles(page, "theirs").locator(".words")).to_have_text(["Stopped."])
+    for number in (0, 1):
+        expect(bubbles(page, "mine").nth(number)).to_contain_text("Stopped")
+    expect(page.locator("#turn")).to_be_hidden()
+
+
 def test_a_page_finds_a_restarted_gateway_and_the_answer_once(
     page: Page, enter: Enter, gateway: GatewayProcess, patience: Patience
 ) -> None:

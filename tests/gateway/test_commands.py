@@ -1,12 +1,16 @@
 """Commands in a chat are carried out by belino, without the agent, and answered once."""
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 from belino.config import AgentConfig, Config
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MessageOutcome
+from belino.domain.ports import AcceptsMany
 from belino.domain.reply import ParcelState
+from belino.domain.search import SearchIntent, SearchQuery
+from belino.domain.turn import Final, ReplyPart, Turn
 from belino.gateway.explain import explain
 from belino.gateway.gateway import Gateway
 from belino.testing import ScriptedAgent
@@ -47,6 +51,58 @@ async def test_a_stored_command_explains_itself_and_its_answer_is_a_message(hous
     assert answer.author.is_agent
     assert answer.trace == question.trace
     assert [parcel.state for parcel in told.parcels] == [ParcelState.SENT]
+
+
+class SearchingAgent(ScriptedAgent):
+    """Looks up what was said about sessions and models."""
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        blocks = await turn.toolbox.call("channel_context", {"intent": "session model agent cost help"})
+        self.found = [getattr(block, "text", "") for block in blocks]
+        async for part in super().run_turn(turn):
+            yield part
+
+
+async def test_commands_and_their_answers_are_found_by_no_search(house: House) -> None:
+    agent = house.agent = SearchingAgent()
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("the session of the council is on Monday"))
+        await until(lambda: house.wire.texts())
+        await give(house, gateway, "/new")
+        await give(house, gateway, "/status")
+        await house.ask(gateway, house.say("when is the session?"))
+        intents = (SearchIntent(text="session model agent cost"),)
+        hits = (await gateway.store.search(DM, SearchQuery(intents=intents))).hits
+    found = "\n".join(agent.found)
+    assert "council" in found
+    assert all(text not in found for text in ("new session", "/new", "/status", "Cost so far"))
+    assert [hit.message.text for hit in hits] != []
+    assert not any(hit.message.outcome is MessageOutcome.COMMAND for hit in hits)
+
+
+async def test_the_audit_has_no_difference_with_commands_joined_messages_and_chosen_silence(house: House) -> None:
+    agent = house.agent = HungAgent()
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("think"))
+        await until(lambda: agent.running)
+        await gateway.accept(house.say("one more"))
+        await gateway.accept(house.say("and one more"))
+        await give(house, gateway, "/status")
+        await give(house, gateway, "/stop")
+        await until(lambda: gateway.counters.turns["aborted"])
+    house.agent = ScriptedAgent([Final(text="", silent=True)], "said")
+    async with house.at_work() as gateway:
+        accept = gateway._intake.for_account("memory", "default")
+        assert isinstance(accept, AcceptsMany)
+        await accept.many([(house.say("nothing to answer"), None), (house.say("and this belongs to it"), None)])
+        await until(lambda: gateway.counters.turns["answered"])
+        await house.ask(gateway, house.say("a question"))
+        await give(house, gateway, "/why")
+        await until_idle(gateway)
+        audit = await gateway.audit()
+        outcomes = {message.outcome for message in await house.history(gateway)}
+    assert audit.is_balanced
+    assert {MessageOutcome.COMMAND, MessageOutcome.ABORTED} < outcomes
 
 
 async def until_idle(gateway: Gateway) -> None:

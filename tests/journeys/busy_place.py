@@ -39,6 +39,8 @@ class BusyPlace(ABC):
     def __init__(self, path: Path) -> None:
         self.home = Home.at(path)
         self.agent = ScriptedAgent()
+        self.more: dict[str, Any] = {}
+        """Further tables of belino.toml."""
 
     @property
     @abstractmethod
@@ -74,7 +76,7 @@ class BusyPlace(ABC):
     def table(self) -> dict[str, Any]:
         """What an operator would write into belino.toml."""
         adapters = {self.platform: self.adapter(), "web": {"enabled": False}}
-        return {"adapters": adapters, "sessions": {"album_window_ms": 300}}
+        return {"adapters": adapters, "sessions": {"album_window_ms": 300}, **self.more}
 
     def config(self) -> Config:
         with pytest.MonkeyPatch.context() as patch:
@@ -147,6 +149,27 @@ class BusyPlace(ABC):
             parcels = await asyncio.to_thread(answered_parcels, process, str(self.private), KILLS * 4)
             history = await asyncio.to_thread(looking.history, process, str(self.private))
         return [message["text"] for message in history if not message["author"]["is_agent"]], parcels
+
+
+class Gated:
+    """Answers when it is let."""
+
+    remembers = False
+    sees_images = False
+
+    def __init__(self) -> None:
+        self.turns: list[Turn] = []
+        self.stopped = 0
+        self.gate = asyncio.Event()
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        self.turns.append(turn)
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            self.stopped += 1
+            raise
+        yield Final(text=f"answer {len(self.turns)}")
 
 
 class Curious:

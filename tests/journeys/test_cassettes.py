@@ -70,6 +70,29 @@ async def test_edits_replies_and_an_agent_that_remembers_replay_without_a_differ
     assert told(await replay(cassette)) == ""
 
 
+async def talk_in_a_row(place: BusyPlace, gateway: Gateway) -> None:
+    """Three lines and a forward of one sender, a command in between, and a question that waits."""
+    assert isinstance(place, BusyGroup)
+    place.server.say(place.ann, place.ann, "first line")
+    place.server.say(place.ann, place.ann, "second line")
+    place.server.say(place.ann, place.ann, "third line")
+    await answered(gateway)
+    place.server.say(place.ann, place.ann, "/help")
+    await until(lambda: len(place.server.sent) == 2)
+    place.server.say(place.ann, place.ann, "a last question")
+    await answered(gateway, 3)
+
+
+async def test_a_joined_turn_replays_without_a_difference(tmp_path: Path) -> None:
+    async with place_on("telegram", tmp_path / "home") as place:
+        assert isinstance(place, BusyGroup)
+        written = await record(place, ScriptedAgent(), talk_in_a_row)
+    cassette = read_cassette(written.path)
+    turns = [each for each in cassette.records if each["record"] == "turn"]
+    assert [len(turn["messages"]) for turn in turns] == [3, 1]
+    assert told(await replay(cassette)) == ""
+
+
 class Reader:
     """Reads the first line of its channel in full, by the short id that it was told."""
 

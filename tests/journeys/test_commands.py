@@ -7,12 +7,10 @@ import pytest
 from belino.domain.commands import COMMANDS
 from belino.gateway.commands import REFUSED
 from belino.testing.discord import DiscordServer
-from belino.testing.slack import SlackServer
 from belino.testing.telegram import TelegramServer
 from journeys.busy_group import BOT, BusyGroup
 from journeys.busy_place import until
 from journeys.busy_server import BusyServer
-from journeys.busy_workspace import BusyWorkspace
 
 pytestmark = pytest.mark.slow
 NAMES = {spec.name for spec in COMMANDS}
@@ -66,14 +64,3 @@ async def test_discord_tells_a_stranger_privately_that_they_may_not(tmp_path: Pa
         answer = discord.interactions[given["token"]].answer
     assert answer is not None
     assert (answer["content"], bool(answer["flags"] & 1 << 6)) == (REFUSED, True)
-
-
-async def test_slack_carries_out_its_slash_commands(tmp_path: Path) -> None:
-    async with SlackServer() as slack:
-        office = BusyWorkspace(slack, tmp_path / "home")
-        async with office.gateway() as gateway:
-            slack.command(office.room, office.ann, "/belino", "status")
-            await until(lambda: office.answers())
-            assert (await gateway.audit()).is_balanced
-    assert office.answers()[0].startswith("Agent: belino")
-    assert office.agent.turns == []

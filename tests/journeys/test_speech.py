@@ -90,3 +90,45 @@ async def test_on_slack_which_has_no_voice_messages_of_apps_it_is_a_sound_file(t
         (voice,) = crew.sent
         assert [file["mimetype"] for file in voice["files"]] == ["audio/ogg"]
         assert voice["text"] == ANSWER
+
+
+async def test_a_person_turns_spoken_answers_on_and_off_in_their_conversation(tmp_path: Path) -> None:
+    async with TelegramServer() as server:
+        group = BusyGroup(server, tmp_path / "home")
+        speaking(group, hummed(tmp_path) | {"auto": "off"})
+        async with group.gateway(ScriptedAgent(ANSWER)):
+            for count, text in enumerate(("/voice on", "first", "/voice off", "second", "/voice"), 1):
+                server.say(group.ann, group.ann, text)
+                wanted = count + (count > 1)  # a spoken answer is two messages
+                await until(lambda wanted=wanted: len(server.sent) == wanted)  # type: ignore[misc]
+    assert [("voice" in each, each.get("text", "")) for each in server.sent] == [
+        (False, "Spoken answers are on here."),
+        (True, ""),
+        (False, ANSWER),
+        (False, "Spoken answers are off here."),
+        (False, "turn 2"),
+        (False, "Spoken answers: off. Write /voice on or /voice off."),
+    ]
+
+
+async def test_on_discord_the_command_voice_makes_answers_spoken(tmp_path: Path) -> None:
+    async with DiscordServer() as discord:
+        club = BusyServer(discord, tmp_path / "home")
+        speaking(club, hummed(tmp_path) | {"auto": "off"})
+        async with club.gateway(ScriptedAgent(ANSWER)):
+            chosen = discord.command(club.ann, club.ann, "voice", choice="on")
+            await until(lambda: discord.interactions[chosen["token"]].answer)
+            club.write("When does it close?")
+            await until(lambda: any(each["flags"] & (1 << 13) for each in discord.sent))
+
+
+async def test_on_slack_the_command_voice_makes_answers_spoken(tmp_path: Path) -> None:
+    async with SlackServer() as slack:
+        crew = BusyWorkspace(slack, tmp_path / "home")
+        speaking(crew, hummed(tmp_path) | {"auto": "off"})
+        async with crew.gateway(ScriptedAgent(ANSWER)):
+            slack.command(crew.ann, crew.ann, "/belino", "voice on")
+            await until(lambda: slack.command_answers)
+            crew.write("When does it close?")
+            await until(lambda: crew.sent)
+    assert [file["mimetype"] for file in crew.sent[0]["files"]] == ["audio/ogg"]

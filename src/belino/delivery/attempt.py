@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from belino.aio.deadline import deadline
 from belino.delivery.typing import upload_shown
-from belino.domain.errors import AdapterError, MarkupRefused, Unanswered, Undeliverable
+from belino.domain.errors import AdapterError, MarkupRefused, Unanswered, Undeliverable, Unfindable
 from belino.domain.failpoints import failpoint
 from belino.domain.limits import Markup, Once, SendAs
 from belino.domain.ports import Adapter, Clock, ReadsBack
@@ -97,7 +97,8 @@ def notices_of(parcel: Parcel, reason: str) -> tuple[Parcel, ...]:
 
 def is_repeatable(adapter: Adapter, parcel: Parcel) -> bool:
     """Whether sending twice shows it once: the platform knows our idempotency key, or the parcel is an edit."""
-    return adapter.limits.once is Once.KEY or parcel.kind is ParcelKind.EDIT
+    keyed = adapter.limits.once is Once.KEY and parcel.only_to is None  # a private answer carries no key
+    return keyed or parcel.kind is ParcelKind.EDIT
 
 
 def size_of(parcel: Parcel) -> int:
@@ -125,13 +126,21 @@ async def _find(adapter: Adapter, claimed: ClaimedParcel, *, resend: bool, clock
             async with deadline(clock, CALL_SECONDS):
                 failpoint("parcel.find.before")
                 return await adapter.find_sent(claimed.parcel)
+        except Unfindable as error:
+            _check_doubt(claimed, resend=resend, reason=str(error))
+            return None
         except TimeoutError:
             # This was only a lookup: nothing new can have arrived.
             raise AdapterError(f"the platform did not say within {CALL_SECONDS:g} seconds whether it arrived") from None
+    _check_doubt(claimed, resend=resend, reason="belino stopped while sending it")
+    return None
+
+
+def _check_doubt(claimed: ClaimedParcel, *, resend: bool, reason: str) -> None:
+    """Raise Uncertain for a parcel that may have arrived, unless it is to be sent again."""
     again = claimed.insisted or (resend and claimed.doubt < Doubt.AGAIN)
     if claimed.doubt >= Doubt.UNANSWERED and not again:
-        raise Uncertain("belino stopped while sending it; it may have arrived")
-    return None
+        raise Uncertain(f"{reason}; it may have arrived")
 
 
 def _is_forgotten(adapter: Adapter, claimed: ClaimedParcel, clock: Clock) -> bool:

@@ -102,12 +102,13 @@ class Signs:
                 self._shown[conversation, message_id] = emoji
             if before == emoji or not isinstance(adapter, Reacts):
                 continue
+            shown = adapter.limits.stand_ins
             try:
                 async with deadline(self._clock, CALL_SECONDS):
                     if before:
-                        await adapter.react(conversation, message_id, before, added=False)
+                        await adapter.react(conversation, message_id, shown.get(before, before), added=False)
                     if emoji:
-                        await adapter.react(conversation, message_id, emoji)
+                        await adapter.react(conversation, message_id, shown.get(emoji, emoji))
             except Exception as error:  # noqa: BLE001 - a failed sign must not stop the others
                 log.info("a reaction cannot be made: %s", place_of(error))
         return None

@@ -136,6 +136,10 @@ class NothingToEdit(Undeliverable):
     """The message that a parcel edits is gone."""
 
 
+class Unfindable(AdapterError):
+    """The platform does not show what it did with a parcel, for example one that a single person sees."""
+
+
 class MarkupRefused(AdapterError):
     """The platform cannot parse the markup; it accepts the same text without."""
 

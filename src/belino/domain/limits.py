@@ -139,6 +139,8 @@ class Limits:
     """Code of any length stays in the message; elsewhere, long code is sent as a file."""
     fetch_bytes: int | None = None
     """The largest file the platform lets us fetch."""
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
+    """Emoji with which belino reacts instead of others that the platform does not have as reactions."""
 
 
 class Capability(StrEnum):

@@ -112,6 +112,8 @@ class Parcel:
     trace: str = ""
     buttons: tuple[Button, ...] = ()
     """Shown below the text; an edit without any removes those of the message."""
+    only_to: str | None = None
+    """The id of the one person it is for, who gave the command `reply_to`; None for all in the conversation."""
     created: datetime | None = field(default=None, compare=False)
     """When it was put into the outbox: it cannot have arrived before."""
 

@@ -96,6 +96,7 @@ class Commands:
         follows = message.chat_type is ChatType.DIRECT and not message.invoked  # an answer that follows needs no quote
         reply_to = None if follows else message.id
         effect = await self.effect(command, message.conversation, message.id, reply_to=reply_to)
+        effect = replace(effect, answer=_private(effect.answer, message))
         verdict: Verdict = replace(judged.verdict, answer=False)
         return replace(judged, verdict=verdict, command=effect, ready=None, joining=None)
 
@@ -209,7 +210,7 @@ class Commands:
         """Tell a sender that they may not; nothing of the message is stored for it."""
         where = message.conversation
         parcels = self._parcels(where, REFUSED, f"refused {message.id}", message.id)
-        await self._store.put_notices(parcels)
+        await self._store.put_notices(_private(parcels, message))
         self._callbacks.put(where)
 
     async def _tell_stopped(self, where: ConversationKey) -> None:
@@ -226,6 +227,13 @@ class Commands:
     def _limits(self, where: ConversationKey) -> Limits:
         adapter = self._adapters.get((where.platform, where.account))
         return UNKNOWN_LIMITS if adapter is None else adapter.limits
+
+
+def _private(parcels: tuple[Parcel, ...], message: Message) -> tuple[Parcel, ...]:
+    """The answer to a command, for its sender alone if it came through the platform's own commands."""
+    if not message.invoked:
+        return parcels
+    return tuple(replace(parcel, reply_to=message.id, only_to=message.author.id) for parcel in parcels)
 
 
 def help_text() -> str:

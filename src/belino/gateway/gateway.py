@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -251,6 +251,10 @@ class Gateway(AccountOperations, MediaViews):
     async def accept(self, arrival: Arrival, cursor: str | None = None) -> Taken:
         """Accept an arrival; when this returns, arrival and cursor are on disk."""
         return await self._intake.accept(arrival, cursor=cursor)
+
+    async def accept_many(self, arrivals: Iterable[Arrival]) -> tuple[Taken, ...]:
+        """Accept arrivals that came together."""
+        return await self._intake.accept_all([(arrival, None) for arrival in arrivals])
 
     async def retry_message(self, message: StoredMessage) -> tuple[StoredMessage, ...]:
         """Run a message's failed turn again, with the rest of its album; NotFailed if it did not fail."""

@@ -4,10 +4,11 @@ import asyncio
 import re
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -114,10 +115,11 @@ class _Stage:
         self._clock.begin(_moment(first))
         async with self._working():
             self._gateway.recorder.start(Wishes(started=self._clock.now().isoformat()))
-            for record in self._cassette.records:
+            for together in arrivals_together(self._cassette.records):
+                record = together[-1]
                 self._clock.set(_moment(record))
                 if record.get("record") == "arrival":
-                    await self._hand_in(record)
+                    await self._hand_in(together)
                 elif record.get("record") == "turn":
                     await self._turn_ended(str(record.get("conversation")))
                 elif record.get("record") == "parcel":
@@ -150,16 +152,18 @@ class _Stage:
             each for each in self._cassette.records if each.get("record") == "call" and each.get("account") == account
         ]
 
-    async def _hand_in(self, record: Json) -> None:
-        arrival = self._parsed(record)
-        for ref in arrival.media if isinstance(arrival, Message | Edit) else ():
-            await self._keep(ref)
-        taken = await self._gateway.accept(arrival)
-        self._waiting[str(arrival.conversation)] += taken.outcome is MessageOutcome.WAITING
-        refs = record.get("refs")
-        if self._script is not None and isinstance(refs, list):
-            for old, new in zip(refs, taken.refs, strict=False):
-                self._script.refs[str(old)] = new.id
+    async def _hand_in(self, records: Sequence[Json]) -> None:
+        """Hand in an arrival, or several that one turn answered."""
+        arrivals = [self._parsed(record) for record in records]
+        for arrival in arrivals:
+            for ref in arrival.media if isinstance(arrival, Message | Edit) else ():
+                await self._keep(ref)
+        for record, arrival, taken in zip(records, arrivals, await self._gateway.accept_many(arrivals), strict=True):
+            self._waiting[str(arrival.conversation)] += taken.outcome is MessageOutcome.WAITING
+            refs = record.get("refs")
+            if self._script is not None and isinstance(refs, list):
+                for old, new in zip(refs, taken.refs, strict=False):
+                    self._script.refs[str(old)] = new.id
 
     def _parsed(self, record: Json) -> Arrival:
         """The arrival, parsed again from its payload if its adapter can do that."""
@@ -212,6 +216,26 @@ class _Stage:
                     await self._clock.sleep(POLL_SECONDS)
         except TimeoutError:
             return  # an unsent parcel is reported as a difference
+
+
+def arrivals_together(records: Sequence[Json]) -> Iterator[Sequence[Json]]:
+    """Each record by itself; arrivals in a row that one turn answered, together: joined then, they are joined again."""
+    turn_of: dict[tuple[str, str], int] = {}
+    for number, record in enumerate(records):
+        if record.get("record") == "turn" and isinstance(messages := record.get("messages"), list):
+            turn_of |= {(str(record.get("conversation")), str(own)): number for own in messages}
+
+    def turn(record: Json) -> int | None:
+        arrival = record.get("arrival")
+        if record.get("record") != "arrival" or not isinstance(arrival, dict):
+            return None
+        return turn_of.get((str(record.get("conversation")), str(arrival.get("id"))))
+
+    for answering, group in groupby(records, turn):
+        if answering is None:
+            yield from ((record,) for record in group)
+        else:
+            yield tuple(group)
 
 
 def config_of(header: Json, agent: AgentConfig | None = None) -> Config:

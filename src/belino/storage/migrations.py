@@ -471,6 +471,11 @@ M040_CHANNEL_SERVERS = """
 ALTER TABLE channels ADD COLUMN server TEXT NOT NULL DEFAULT '';
 """
 
+# The one person that a parcel is for.
+M041_PRIVATE_PARCELS = """
+ALTER TABLE parcels ADD COLUMN only_to TEXT;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -512,4 +517,5 @@ STEPS = (
     M038_FILE_IDS,
     M039_CHOICES,
     M040_CHANNEL_SERVERS,
+    M041_PRIVATE_PARCELS,
 )

@@ -38,8 +38,8 @@ COMMANDED = -1
 CARRIED_AT_MOST = 2_000
 _INSERT = """
 INSERT INTO parcels (key, channel, conversation, turn, kind, text, markup, plain, rich, files, reply_to, edits, trace,
-    state, attempts, reason, created, changed, ready)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', 0, '', ?, ?, ?) ON CONFLICT (key) DO NOTHING
+    only_to, state, attempts, reason, created, changed, ready)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', 0, '', ?, ?, ?) ON CONFLICT (key) DO NOTHING
 """
 OVERTAKEN = "the answer itself was sent in its place"
 
@@ -65,6 +65,7 @@ def insert_parcels(tx: Tx, turn: TableRow | None, parcels: Sequence[Parcel], now
                 parcel.reply_to,
                 parcel.edits,
                 parcel.trace or ("" if turn is None else turn["trace"]),
+                parcel.only_to,
                 now,
                 now,
                 now,
@@ -264,6 +265,7 @@ def parcel_of(row: TableRow, open_file: OpenFile, buttons: tuple[Button, ...] = 
         edits=row["edits"],
         trace=row["trace"],
         buttons=buttons,
+        only_to=row["only_to"],
         created=from_micros(row["created"]),
     )
 

@@ -77,7 +77,7 @@ T = TypeVar("T")
 
 _ENTRIES = """
 SELECT m.id, m.sent, m.author_id, m.author_name, m.author_other_names, m.author_marks, m.root, m.text, m.forward,
-    m.deleted,
+    (m.deleted IS NOT NULL OR m.outcome = 'command') AS hidden,
     (SELECT r.id FROM messages r WHERE r.channel = m.channel AND r.platform_id = m.root ORDER BY r.kind LIMIT 1)
     AS root_number
 FROM messages m WHERE m.id BETWEEN ? AND ? ORDER BY m.id LIMIT ?
@@ -403,14 +403,14 @@ class SearchIndex:
 
     def _entry(self, row: TableRow, captions: Sequence[str] | None, spellings: dict[int, "array[int]"]) -> SegmentEntry:
         """`captions`: captions and names of its media's files; None if it has none. `spellings` gets its words."""
-        text: str = row["text"]
-        if row["forward"] is not None:
+        text: str = "" if row["hidden"] else row["text"]
+        if row["forward"] is not None and not row["hidden"]:
             text = f"{text}\n{orjson.loads(row['forward'])['text']}"
         said = tokenize(text)
         shown = tokenize("\n".join(caption for caption in captions or () if caption != row["text"]))
         day = from_micros(row["sent"]).astimezone(self._zone).date()
         names = row["author_other_names"]
-        marks = [] if row["deleted"] is not None else message_marks(row["author_id"], names, text, said, day)
+        marks = [] if row["hidden"] else message_marks(row["author_id"], names, text, said, day)
         terms = said.terms + marks + shown.terms
         known, number = self._numbers, self.number
         numbers = [known.get(term) or number(term) for term in terms]
@@ -419,7 +419,7 @@ class SearchIndex:
                 spellings[spelled] = spelling_of(term, number)
         flags = said.flags
         flags |= MessageFlag.AGENT if row["author_marks"] & 2 else 0
-        flags |= MessageFlag.GONE if row["deleted"] is not None else 0
+        flags |= MessageFlag.GONE if row["hidden"] else 0  # deleted, or a command or its answer
         flags |= MessageFlag.MEDIA if captions is not None else 0
         flags |= MessageFlag.BLANK if captions is None and not text.strip() else 0
         return SegmentEntry(

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from starlette.responses import Response
 
 from belino import __version__
+from belino.domain.commands import COMMANDS
 from belino.domain.errors import NoSuchMessage, SeveralMessages, StoreError
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.stored import GrantKind
@@ -49,6 +50,7 @@ def me_json(site: Site) -> Json:
             "text_chars": config.sessions.max_text_chars,
         },
         "reads": reads_json(site),
+        "commands": [asdict(spec) for spec in COMMANDS],
     }
 
 

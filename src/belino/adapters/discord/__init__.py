@@ -43,7 +43,6 @@ from belino.adapters.discord.parse import (
     parse,
 )
 from belino.adapters.discord.send import (
-    CALLBACK,
     CommandAnswers,
     channel_of,
     delete,
@@ -55,7 +54,7 @@ from belino.adapters.discord.send import (
 from belino.adapters.discord.socket import GatewayListener, GatewaySession, session_of
 from belino.domain.commands import CommandSpec
 from belino.domain.emoji import emoji_character
-from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized
+from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized, Undeliverable
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Deletion, Message, Unsupported
@@ -91,8 +90,7 @@ APART = frozenset({"READY", "GUILD_CREATE", "INTERACTION_CREATE"})
 """Events that need API calls before the next one counts."""
 REACTION_PAUSE = 1.0
 DRAFT_PAUSES = 1.5, 3.0
-HEARD = {"content": "I am on it.", "flags": 1 << 6, "allowed_mentions": {"parse": []}}
-"""Visible only to the user who gave the command."""
+HEARD, NOT_HERE = "I am on it.", "This cannot be done here."
 
 SETUP = (
     Question(
@@ -205,7 +203,7 @@ class Adapter:
             token=config.token,
             works=lambda: context.report(API),
         )
-        self._answers = CommandAnswers(self._client)
+        self._answers = CommandAnswers(self._client, context.clock)
         self._application_id = ""
         """The session whose events are being processed; the cursor is made of it and its sequence numbers."""
         if config.upload_mb * MIB != LIMITS.files[SendAs.DOCUMENT].max_bytes:
@@ -235,7 +233,7 @@ class Adapter:
         )
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(listener.run(heard.put))
+                group.create_task(listener.run(partial(self._hear, heard, group)))
                 await self._take_all(heard, accept)
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from errors.exceptions[0].__cause__
@@ -245,9 +243,24 @@ class Adapter:
         await self._let_in.wait()
 
     async def send(self, parcel: Parcel) -> Receipt:
-        """Send one message or edit; the answer to a command is shown to its sender only."""
-        told = await self._answers.send(parcel, await self._application()) if self._answers.has(parcel) else None
-        return told or await send(self._client, parcel, previews=self._config.link_previews)
+        """Send one message or edit; what answers a command itself is shown to its sender only.
+
+        An agent's answer is, too, where the bot has no right to write: a person may use its commands anywhere.
+        """
+        if parcel.only_to is not None and self._answers.knows(parcel):
+            told = await self._answers.send(parcel, await self._application())
+            return told or await self._send(parcel)
+        try:
+            return await self._send(parcel)
+        except Undeliverable:
+            private = self._answers.knows(parcel)
+            told = await self._answers.send(parcel, await self._application()) if private else None
+            if told is None:
+                raise
+            return told
+
+    async def _send(self, parcel: Parcel) -> Receipt:
+        return await send(self._client, parcel, previews=self._config.link_previews)
 
     def own_name(self) -> str:
         """The bot's name, as in a mention."""
@@ -293,6 +306,8 @@ class Adapter:
 
     async def find_sent(self, parcel: Parcel) -> Receipt | None:
         """Find the message of a parcel whose nonce Discord no longer knows."""
+        if parcel.only_to is not None:
+            return await self._answers.find(parcel, await self._application())
         return await find_sent(self._client, parcel, bot=self._guilds.me.id)
 
     def draft_pause(self, conversation: ConversationKey) -> float | None:
@@ -431,29 +446,26 @@ class Adapter:
             cursor = self._cursor.written(session, self._guilds.me.roles)
             await hand_in(accept, [*((each, None) for each in arrivals[:-1]), (arrivals[-1], cursor)])
 
-    async def _take_command(self, event: Raw, accept: Accept) -> None:
-        """Commit a command, and acknowledge it: Discord waits three seconds for that.
+    async def _hear(self, heard: asyncio.Queue[Raw], group: asyncio.TaskGroup, event: Raw) -> None:
+        """Queue an event; an interaction is acknowledged beside those before it, which may take long."""
+        if words(event, "t") == "INTERACTION_CREATE":
+            group.create_task(self._answers.acknowledge(table(event, "d")))
+        await heard.put(event)
 
-        A press is told in private why it does not count.
-        """
-        arrivals = await self._parsed(event)
+    async def _take_command(self, event: Raw, accept: Accept) -> None:
+        """Commit an interaction, and tell its sender in private what becomes of it, unless an answer does."""
+        told = {name: value for name, value in table(event, "d").items() if name != "token"}  # a recording has none
+        arrivals = await self._parsed({**event, "d": told})
         cursor = self._cursor.written(self._session, self._guilds.me.roles)
-        told, answer = table(event, "d"), {"type": 4, "data": HEARD}
-        is_press = count(told, "type") == COMPONENT
-        if not is_press:
-            self._answers.expect(identity(told, "id"))
         taken = [await accept(arrival, cursor=cursor) for arrival in arrivals]
-        if is_press:
-            refused = next((each.reason for each in taken if each.outcome is MessageOutcome.DENIED), "")
-            answer = {"type": 4, "data": {**HEARD, "content": refused}} if refused else {"type": 6}
-        elif MessageOutcome.WAITING not in {each.outcome for each in taken}:
-            await self._answers.acknowledge(told)  # belino answers it itself
-            return
-        self._answers.drop(identity(told, "id"))
-        try:
-            await self._client.call("POST", CALLBACK, identity(told, "id"), words(told, "token"), fields=answer)
-        except AdapterError as error:
-            log.info("a command could not be acknowledged: %s", type(error).__name__)
+        own, outcomes = identity(told, "id"), {each.outcome for each in taken}
+        if count(told, "type") == COMPONENT:
+            if refused := next((each.reason for each in taken if each.outcome is MessageOutcome.DENIED), ""):
+                await self._answers.tell(own, refused, await self._application(), below=True)
+        elif MessageOutcome.WAITING in outcomes:
+            await self._answers.tell(own, HEARD, await self._application())
+        elif not any(isinstance(arrival, Message) for arrival in arrivals):
+            await self._answers.tell(own, NOT_HERE, await self._application())
 
     def _follow(self, event: Raw) -> None:
         """Keep the session and its sequence number up to date."""

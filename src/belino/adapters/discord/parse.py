@@ -360,7 +360,7 @@ def is_press(interaction: Raw) -> bool:
 def _press(interaction: Raw, known: DiscordParseContext) -> Message:
     pressed = command_of(interaction, known.where(interaction), known.me, known.channels, known.received)
     message, key = identity(table(interaction, "message"), "id"), words(table(interaction, "data"), "custom_id")
-    return replace(pressed, text="", reply_to=message or None, press=key)
+    return replace(pressed, text="", reply_to=message or None, press=key, invoked=False)
 
 
 def command_of(

@@ -6,7 +6,7 @@ import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from belino.adapters.discord.authors import as_identity, identity
@@ -23,18 +23,25 @@ from belino.adapters.discord.client import (
 from belino.adapters.discord.media import DiscordSource, attachment_ref
 from belino.domain.choice import Style
 from belino.domain.commands import CommandSpec
-from belino.domain.errors import AdapterError, NothingToEdit, Undeliverable
+from belino.domain.errors import AdapterError, NothingToEdit, Unauthorized, Undeliverable, Unfindable
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
+from belino.domain.ports import Clock
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
 from belino.net.json_fields import Raw, as_table, as_tables, count, iso_time, tables, words
+from belino.net.redact import Secret
 from belino.net.rest import Form
+from belino.net.tap import on_behalf
 
 log = logging.getLogger(__name__)
 
 CALLBACK = "/interactions/{}/{}/callback"
 ORIGINAL = "/webhooks/{}/{}/messages/@original"
-DEFERRED, EPHEMERAL = 5, 1 << 6
+FOLLOW_UP = "/webhooks/{}/{}"
+DEFERRED, DEFERRED_UPDATE, SUGGESTIONS = 5, 6, 8
+EPHEMERAL = 1 << 6
+TOKEN_SECONDS = 14 * 60.0
+"""Discord accepts answers for fifteen minutes."""
 CHAT_INPUT, TEXT_OPTION = 1, 3
 COMMANDS_KEPT = 1_000
 MESSAGES = "/channels/{}/messages"
@@ -226,59 +233,113 @@ def _own(message_id: str) -> str:
     return own
 
 
+@dataclass(slots=True, kw_only=True)
+class _Invocation:
+    """A command, press or other interaction that we may answer in private."""
+
+    token: Secret
+    until: float
+    acknowledged: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once Discord was told that the answer will follow, or refused that."""
+    first: str = ""
+    """The key of the parcel in the acknowledged place; later ones are messages below it."""
+
+
 class CommandAnswers:
-    """Answers to commands, visible to their sender only.
+    """Answers to commands and presses, visible to their sender only; their tokens are kept in memory alone.
 
     https://docs.discord.com/developers/interactions/receiving-and-responding
     """
 
-    def __init__(self, client: DiscordClient) -> None:
+    def __init__(self, client: DiscordClient, clock: Clock) -> None:
         self._client = client
-        self._tokens: OrderedDict[str, asyncio.Future[str]] = OrderedDict()
-        """The tokens of commands by id; empty for one that could not be acknowledged. They are valid for 15 minutes."""
-
-    def expect(self, command: str) -> None:
-        """A command is about to be stored: its answer waits until it is acknowledged."""
-        self._tokens[command] = asyncio.get_running_loop().create_future()
-        while len(self._tokens) > COMMANDS_KEPT:
-            self._tokens.popitem(last=False)
-
-    def has(self, parcel: Parcel) -> bool:
-        """Whether a parcel answers a command that waits for it."""
-        return parcel.reply_to in self._tokens
-
-    def drop(self, command: str) -> None:
-        """An agent answers a command, for all to see."""
-        if (waiting := self._tokens.pop(command, None)) and not waiting.done():
-            waiting.set_result("")
+        self._clock = clock
+        self._open: OrderedDict[str, _Invocation] = OrderedDict()
+        """By the interaction's id."""
 
     async def acknowledge(self, interaction: Raw) -> None:
-        """Tell Discord that the answer will follow, for the sender alone."""
+        """Tell Discord at once, before anything is stored, that the answer will follow: it waits three seconds.
+
+        One that was acknowledged before a restart is refused here, and can be answered all the same.
+        """
         own, token = identity(interaction, "id"), words(interaction, "token")
-        accepted = ""
+        given = _Invocation(token=Secret("interaction token", token), until=self._clock.monotonic() + TOKEN_SECONDS)
+        self._open[own] = given
+        while len(self._open) > COMMANDS_KEPT:
+            self._open.popitem(last=False)
+        fields = _acknowledgement(count(interaction, "type"))
         try:
-            await self._client.call(
-                "POST", CALLBACK, own, token, fields={"type": DEFERRED, "data": {"flags": EPHEMERAL}}
-            )
-            accepted = token
+            with on_behalf(None):  # calls whose path is a secret are not recorded
+                await self._client.call("POST", CALLBACK, own, token, fields=fields)
         except AdapterError as error:
-            log.info("a command could not be acknowledged: %s", type(error).__name__)
+            log.info("an interaction could not be acknowledged: %s", type(error).__name__)
         finally:
-            if (waiting := self._tokens.get(own)) and not waiting.done():
-                waiting.set_result(accepted)
+            given.acknowledged.set()
+
+    def knows(self, parcel: Parcel) -> bool:
+        """Whether a parcel answers an interaction that can still be answered in private."""
+        return self._found(parcel.reply_to or "") is not None
+
+    async def tell(self, interaction: str, text: str, application: str, *, below: bool = False) -> None:
+        """Show a line to the sender in the acknowledged place, or below it."""
+        key = "" if below else "told"
+        try:
+            await self._show(interaction, key, {"content": text, "allowed_mentions": NO_MENTIONS}, application)
+        except AdapterError as error:
+            log.info("an interaction could not be answered: %s", type(error).__name__)
 
     async def send(self, parcel: Parcel, application: str) -> Receipt | None:
-        """The answer in the place that was acknowledged, once however often it is sent; None if there is none."""
-        waiting = self._tokens.get(parcel.reply_to or "")
-        token = "" if waiting is None else await asyncio.shield(waiting)
-        if not token or parcel.files or parcel.kind is ParcelKind.EDIT:
+        """Show a text to the sender alone; None if it is too late for that, or the parcel carries something else."""
+        if parcel.files or parcel.buttons or parcel.kind is ParcelKind.EDIT:
             return None
         fields = {"content": parcel.text, "allowed_mentions": NO_MENTIONS}
+        told = await self._show(parcel.reply_to or "", parcel.key, fields, application)
+        return None if told is None else self._receipt(told)
+
+    async def find(self, parcel: Parcel, application: str) -> Receipt | None:
+        """The receipt of a text in the acknowledged place; Unfindable once its token is gone."""
+        given = self._found(parcel.reply_to or "")
+        if given is None or given.first != parcel.key:
+            raise Unfindable("Discord does not show private answers to the bot afterwards")
         try:
-            told = as_table(await self._client.call("PATCH", ORIGINAL, application, token, fields=fields))
-        except DiscordRefused:
-            return None  # it is too late for it: the answer is sent as a message
+            with on_behalf(None):
+                told = as_table(await self._client.call("GET", ORIGINAL, application, given.token.reveal()))
+        except (DiscordRefused, Unauthorized):
+            return None  # nothing is shown yet
+        return self._receipt(told) if words(told, "content") == parcel.text else None
+
+    async def _show(self, interaction: str, key: str, fields: Mapping[str, object], application: str) -> Raw | None:
+        given = self._found(interaction)
+        if given is None:
+            return None
+        await given.acknowledged.wait()
+        given.first = given.first or key
+        token, is_first = given.token.reveal(), bool(key) and given.first == key
+        try:
+            with on_behalf(None):
+                if is_first:
+                    return as_table(await self._client.call("PATCH", ORIGINAL, application, token, fields=fields))
+                hidden = {**fields, "flags": EPHEMERAL}
+                return as_table(await self._client.call("POST", FOLLOW_UP, application, token, fields=hidden))
+        except (DiscordRefused, Unauthorized):
+            return None  # it was not acknowledged in time, or the token has ended
+
+    def _found(self, interaction: str) -> _Invocation | None:
+        given = self._open.get(interaction)
+        return given if given is not None and given.until > self._clock.monotonic() else None
+
+    def _receipt(self, told: Raw) -> Receipt:
         return Receipt(message_id=identity(told, "id"), sent=iso_time(told, "timestamp") or self._client.now())
+
+
+def _acknowledgement(kind: int | None) -> Mapping[str, object]:
+    match kind:
+        case 3:  # a press: its message stays as it is
+            return {"type": DEFERRED_UPDATE}
+        case 4:  # half a command: we suggest nothing
+            return {"type": SUGGESTIONS, "data": {"choices": []}}
+        case _:
+            return {"type": DEFERRED, "data": {"flags": EPHEMERAL}}
 
 
 async def register_commands(client: DiscordClient, application: str, commands: Sequence[CommandSpec]) -> None:

@@ -35,9 +35,20 @@ from belino.adapters.slack.parse import (
     said,
     says_nothing_new,
 )
-from belino.adapters.slack.send import THINKING, UPLOADING, ThreadStatus, delete, edit, react, send, tell_apart
+from belino.adapters.slack.send import (
+    THINKING,
+    UPLOADING,
+    SlashAnswers,
+    ThreadStatus,
+    delete,
+    edit,
+    react,
+    refusal,
+    send,
+    tell_apart,
+)
 from belino.adapters.slack.socket import SocketModeClient
-from belino.domain.errors import AdapterError, BelinoError, ConfigError, Undeliverable
+from belino.domain.errors import AdapterError, BelinoError, ConfigError, Undeliverable, Unfindable
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
@@ -65,6 +76,8 @@ log = logging.getLogger(__name__)
 OFFICIAL_URL = "https://slack.com/api/"
 # Private links use the first host; large workspaces redirect to the second.
 FILE_HOSTS = ("files", "files-origin")
+RESPONSES = "hooks"
+"""The host that answers to commands are posted to."""
 REF_LETTERS = "sl"
 API = "Web API"
 
@@ -175,6 +188,11 @@ def hosts(config: Config) -> frozenset[str]:
     return frozenset({api, *files, *beside, *same})
 
 
+def response_hosts(config: Config) -> frozenset[str]:
+    """Hosts that answers to commands may be posted to."""
+    return hosts(config) | {f"{RESPONSES}.{host_of(config.api_url)}"}
+
+
 class Adapter:
     """One app on Slack."""
 
@@ -197,6 +215,7 @@ class Adapter:
         self._history = SlackHistory(self._client, self._limits)
         self._names = NameCache(self._client, self._limits)
         self._status = ThreadStatus(self._client)
+        self._answers = SlashAnswers(self._client, response_hosts(config))
         self._me = SlackApp()
         self._workspace = ""
         self._cursor = SlackCursor()
@@ -233,7 +252,20 @@ class Adapter:
         return await self._limits.call(f"{POST} {parcel.conversation.channel}", lambda: self._send(parcel))
 
     async def _send(self, parcel: Parcel) -> Receipt:
-        return await send(self._client, parcel, previews=self._config.link_previews)
+        """Show what answers a slash command itself to its sender only; an agent's answer, where it may not write."""
+        if parcel.only_to is not None:
+            try:
+                told = await self._answers.send(parcel)
+            except SlackRefused as error:
+                raise refusal(error, parcel) from error
+            if told is not None:
+                return told
+        try:
+            return await send(self._client, parcel, previews=self._config.link_previews)
+        except Undeliverable:
+            if (told := await self._answers.send(parcel)) is None:
+                raise
+            return told
 
     def own_name(self) -> str:
         """The app's name, as in a mention."""
@@ -271,6 +303,8 @@ class Adapter:
 
     async def find_sent(self, parcel: Parcel) -> Receipt | None:
         """The message that a parcel became, if it was sent."""
+        if parcel.only_to is not None:
+            raise Unfindable("Slack does not show private answers to the app afterwards")
         if not self._me.user:
             await self._introduce()
         return await self._history.find(parcel, self._me.user, self._me.bot)
@@ -417,9 +451,13 @@ class Adapter:
             self._me = replace(self._me, teams=self._me.teams | teams)
         event = table(payload, "event")
         await self._names.learn(words(event, "channel") or words(table(event, "item"), "channel"), [event])
-        view = self._view()
+        view, response = self._view(), words(payload, "response_url")
+        payload = {name: value for name, value in payload.items() if name != "response_url"}  # a recording has none
         arrivals = parse(payload, view)
         self._context.parsed(payload, lambda: context_to_json(view, payload), arrivals)
+        if words(payload, "command"):
+            for arrival in arrivals:
+                self._answers.expect(arrival.id, response)
         if words(payload, "type") == ACTIONS:
             await self._take_press(arrivals, accept)
         else:

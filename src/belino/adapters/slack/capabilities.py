@@ -7,6 +7,7 @@ SCOPES = (
     "channels:history",
     "channels:read",
     "chat:write",
+    "commands",
     "files:read",
     "files:write",
     "groups:history",
@@ -119,6 +120,11 @@ features:
   bot_user:
     display_name: {name}
     always_online: true
+  slash_commands:
+    - command: /belino
+      description: Give a command, such as status, or ask
+      usage_hint: "help"
+      should_escape: true
 oauth_config:
   scopes:
     bot:

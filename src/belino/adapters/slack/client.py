@@ -18,6 +18,8 @@ CALL_SECONDS = 30.0
 # A thousand messages of maximum length.
 ANSWER_BYTES = 64 * 1024 * 1024
 
+ERROR_BYTES = 64 * 1024
+
 JSON = "application/json; charset=utf-8"
 FORM = "application/x-www-form-urlencoded"
 # Slack accepts JSON only for methods that write; the others take forms.
@@ -126,6 +128,23 @@ class SlackClient:
             if answer.status != 200:
                 refusal = error_for(answer.status, answer.headers, now=self.clock.now())
                 raise refusal or AdapterError(f"Slack did not take the file (status {answer.status})")
+
+    async def respond(self, url: str, fields: Mapping[str, object]) -> None:
+        """Post to the response URL of a command, which is the credential; no token is sent.
+
+        https://docs.slack.dev/interactivity/handling-user-interaction#message_responses
+        """
+        body = json_format.dumps(fields, ensure_ascii=False).encode(errors="replace")
+        async with self._http.request(
+            "POST", url, headers={"Content-Type": JSON}, body=body, timeout=CALL_SECONDS
+        ) as answer:
+            if answer.status == 200:
+                return
+            said = redact((await answer.read(ERROR_BYTES)).decode(errors="replace"))[:100]
+            if answer.status in (400, 403, 404, 410):
+                raise SlackRefused("Slack refused an answer to a command", error=said)
+            refusal = error_for(answer.status, answer.headers, now=self.clock.now())
+            raise refusal or Unanswered(f"Slack did not take an answer to a command (status {answer.status})")
 
     def file(self, url: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[HttpAnswer]:
         """GET a private link; the token is sent to Slack's own hosts only."""

@@ -308,6 +308,7 @@ def _press(raw: Raw, view: SlackParseContext) -> Message | None:
         text="",
         reply_to=words(place, "message_ts") or None,
         press=key,
+        invoked=False,
     )
 
 
@@ -330,6 +331,7 @@ def _command(raw: Raw, view: SlackParseContext) -> Message:
         chat_type=chat_type(channel),
         channel_name=view.directory.channels.get(channel) or line(raw, "channel_name") or None,
         server=view.server,
+        invoked=True,
     )
 
 

@@ -1,7 +1,9 @@
 """Send parcels, each by one visible call: a message, an upload or an edit; and set a thread's status before it."""
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 
 from belino.adapters.slack.authors import moment, stamp
@@ -10,12 +12,15 @@ from belino.adapters.slack.client import SlackClient, SlackRefused
 from belino.adapters.slack.content import escaped
 from belino.adapters.slack.media import file_ref
 from belino.domain.emoji import emoji_name
-from belino.domain.errors import AdapterError, MarkupRefused, NothingToEdit, Undeliverable
+from belino.domain.errors import AdapterError, AddressRefused, MarkupRefused, NothingToEdit, Undeliverable
 from belino.domain.limits import Markup
 from belino.domain.message import ConversationKey, SourceMessage
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
+from belino.net.guard import host_of
 from belino.net.json_fields import Raw, as_table, table, tables, words
+from belino.net.redact import Secret
 from belino.net.rest import FileBody, as_upload_errors
+from belino.net.tap import on_behalf
 
 KEY_EVENT = "belino_parcel"
 """The type of the metadata that carries a parcel's key; it is not visible."""
@@ -29,6 +34,9 @@ STATUS_SECONDS = 60.0
 STATUS_REFUSED_SECONDS = 3_600.0
 STATUS_CHARS = 100
 SECTION_CHARS = 3_000
+RESPONSE_SECONDS, MOST_RESPONSES = 29 * 60.0, 5
+"""Slack accepts five answers within thirty minutes by a command's URL."""
+COMMANDS_KEPT = 1_000
 
 _NO_BLOCKS = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"})
 _NOTHING_TO_EDIT = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "msg_too_long"})
@@ -187,6 +195,71 @@ async def tell_apart(client: SlackClient, conversation: ConversationKey, user: s
     """Show a line to one person only."""
     fields = {"channel": conversation.channel, "user": user, "text": escaped(text), "thread_ts": conversation.thread}
     await client.call("chat.postEphemeral", fields)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Invocation:
+    """A slash command that can be answered by its URL."""
+
+    url: Secret
+    until: float
+    posts: int = MOST_RESPONSES
+
+
+class SlashAnswers:
+    """Answers to slash commands, visible to their sender only; the URLs for them are kept in memory alone.
+
+    https://docs.slack.dev/interactivity/implementing-slash-commands
+    """
+
+    def __init__(self, client: SlackClient, hosts: frozenset[str]) -> None:
+        """`hosts` are those that an answer may be posted to."""
+        self._client = client
+        self._hosts = hosts
+        self._open: OrderedDict[str, _Invocation] = OrderedDict()
+        """By the id of the command's message."""
+
+    def expect(self, command: str, url: str) -> None:
+        """A command is about to be stored."""
+        try:
+            is_ours = host_of(url) in self._hosts
+        except AddressRefused:
+            is_ours = False
+        if not is_ours:
+            return
+        until = self._client.clock.monotonic() + RESPONSE_SECONDS
+        self._open[command] = _Invocation(url=Secret("response_url", url), until=until)
+        while len(self._open) > COMMANDS_KEPT:
+            self._open.popitem(last=False)
+
+    async def send(self, parcel: Parcel) -> Receipt | None:
+        """Show a text to the sender alone, also where the app is no member; None if it cannot be."""
+        if parcel.files or parcel.buttons or parcel.kind is ParcelKind.EDIT:
+            return None
+        if await self._respond(parcel) or await self._post(parcel):
+            return Receipt(message_id=f"private-{parcel.key}", sent=self._client.now())
+        return None
+
+    async def _respond(self, parcel: Parcel) -> bool:
+        given = self._open.get(parcel.reply_to or "")
+        if given is None or given.posts < 1 or given.until <= self._client.clock.monotonic():
+            return False
+        given.posts -= 1
+        fields = {**_text(parcel), "response_type": "ephemeral", "replace_original": False}
+        try:
+            with on_behalf(None):  # calls whose path is a secret are not recorded
+                await self._client.respond(given.url.reveal(), fields)
+        except SlackRefused:
+            return False  # it was used up, or has ended
+        return True
+
+    async def _post(self, parcel: Parcel) -> bool:
+        if parcel.only_to is None:
+            return False
+        where = parcel.conversation
+        fields = {"channel": where.channel, "user": parcel.only_to, "thread_ts": where.thread, **_text(parcel)}
+        await self._client.call("chat.postEphemeral", fields)
+        return True
 
 
 def _when(ts: str, client: SlackClient) -> datetime:

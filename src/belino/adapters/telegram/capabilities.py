@@ -48,6 +48,7 @@ _FILES = {
 
 # Telegram accepts 4096 characters; the margin allows for differences in counting. It has no idempotency keys.
 LIMITS = Limits(
+    stand_ins={"⏳": "✍", "✅": "👌", "⚠️": "😢"},  # bots may react with some emoji only
     text_chars=4_000,
     split_chars=4_096,
     caption_chars=1_024,

@@ -42,7 +42,12 @@ MOST_ANSWERS, POLL_HOURS = 10, 24
 ANSWER_SECONDS = 3.0
 TOKEN_SECONDS = 15 * 60.0
 MESSAGE, DEFERRED, DEFERRED_UPDATE = 4, 5, 6
-COMPONENT = 3
+COMMAND, COMPONENT, AUTOCOMPLETE, FORM, SUGGESTIONS = 2, 3, 4, 5, 8
+ACKNOWLEDGED = {
+    (DEFERRED, COMMAND), (DEFERRED, COMPONENT), (DEFERRED, FORM), (DEFERRED_UPDATE, COMPONENT),
+    (SUGGESTIONS, AUTOCOMPLETE),
+}  # fmt: skip
+"""Acknowledgements without a message, by the interaction's type."""
 _NAME = re.compile(r"[-_'\w]{1,32}")
 
 
@@ -398,7 +403,7 @@ class Interactions:
         kind, fields = call.fields.get("type"), call.fields.get("data") or {}
         if kind == MESSAGE:
             found.answer = self._post(call, fields, found)
-        elif kind != DEFERRED and not (kind == DEFERRED_UPDATE and found.asked["type"] == COMPONENT):
+        elif (kind, found.asked["type"]) not in ACKNOWLEDGED:
             raise invalid("type", "BASE_TYPE_CHOICES", "Value must be one of {4, 5}.")
         else:
             found.flags = int(fields.get("flags") or 0)
@@ -441,7 +446,7 @@ class Interactions:
 
     def _found(self, call: DiscordCall) -> Interaction:
         found = self._world.interactions.get(call.ids["token"])
-        if found is None:
+        if found is None or not found.acknowledged:
             raise DiscordRefusal(404, 10015, "Unknown Webhook")
         if self._world.clock.monotonic() - found.at > TOKEN_SECONDS:
             raise DiscordRefusal(401, 50027, "Invalid Webhook Token")

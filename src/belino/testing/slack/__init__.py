@@ -4,6 +4,7 @@ Facts are from docs.slack.dev: methods and their errors, rate limits, Events API
 """
 
 import asyncio
+from dataclasses import replace
 from email.utils import format_datetime
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,7 @@ class SlackServer(SlackWorld, PlatformServer[SlackCall]):
         self.signing_secret = signing_secret
         self.hooks = RequestUrl(self.clock, signing_secret)
         self.command_answers: list[Json] = []
-        """The app's posts to the response URLs of slash commands."""
+        """The app's posts to the response URLs of slash commands, with their channel and the user who sees them."""
         self.downloads: list[tuple[str, bool]] = []
         """Every request for a file: its path, and whether it had the token."""
         self.redirect_files = False
@@ -145,7 +146,13 @@ class SlackServer(SlackWorld, PlatformServer[SlackCall]):
     async def _take_command_answer(self, request: "web.Request") -> "web.StreamResponse":
         from aiohttp import web
 
-        self.command_answers.append(await request.json())
+        left = self.responses.get(request.path)
+        if left is None or left.until <= self.clock.monotonic():
+            return web.Response(status=404, text="expired_url")
+        if not left.posts:
+            return web.Response(status=404, text="used_url")
+        self.responses[request.path] = replace(left, posts=left.posts - 1)
+        self.command_answers.append({"channel": left.channel, "user": left.user, **await request.json()})
         return web.Response(text="ok")
 
     async def _take_upload(self, request: "web.Request") -> "web.StreamResponse":

@@ -3,6 +3,7 @@
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from belino.domain.ports import Clock
@@ -42,6 +43,18 @@ ALL_SCOPES = frozenset(
     }
 )  # fmt: skip
 
+RESPONSE_SECONDS, MOST_RESPONSES = 30 * 60.0, 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Responses:
+    """What a response URL accepts."""
+
+    channel: str
+    user: str
+    until: float
+    posts: int = MOST_RESPONSES
+
 
 class SlackState:
     """Everything that Slack stores, and the payloads it sends."""
@@ -53,6 +66,8 @@ class SlackState:
         self.files = SlackFiles(clock)
         self.socket_mode = SocketModeServer(clock)
         self.deliveries = Deliveries(clock, self.socket_mode)
+        self.responses: dict[str, Responses] = {}
+        """By the path of a response URL: what it still accepts."""
         self.ephemeral: list[tuple[str, str, str]] = []
         """Lines for one person: channel, user and text."""
         self.scopes: set[str] = set(ALL_SCOPES)
@@ -322,10 +337,15 @@ class SlackWorld(SlackState):
                 "text": text,
                 "api_app_id": APP,
                 "is_enterprise_install": "false",
-                "response_url": f"{self.files.url}/commands/{TEAM}/{number}",
+                "response_url": self._response_url(channel["id"], user["id"], number),
                 "trigger_id": f"{number}.0123456789.abcdef",
             }
         )
+
+    def _response_url(self, channel: str, user: str, number: str) -> str:
+        path = f"/commands/{TEAM}/{number}"
+        self.responses[path] = Responses(channel=channel, user=user, until=self.clock.monotonic() + RESPONSE_SECONDS)
+        return self.files.url + path
 
     def press(self, message: Json, user: Json, label: str) -> None:
         """A user presses a button of a message, by its label."""
@@ -346,7 +366,7 @@ class SlackWorld(SlackState):
                 "team": {"id": TEAM, "domain": DOMAIN},
                 "channel": {"id": channel["id"], "name": "directmessage" if channel.get("is_im") else channel["name"]},
                 "message": self.payload(channel, kept),
-                "response_url": f"{self.files.url}/commands/{TEAM}/{number}",
+                "response_url": self._response_url(channel["id"], user["id"], number),
                 "actions": [{**action, "block_id": "b1", "action_ts": self.stamps.next()}],
             }
         )

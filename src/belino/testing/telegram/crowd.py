@@ -84,17 +84,20 @@ class ChattyGroup:
         self._world = world
         self.group = world.group(TITLE)
         self.people = [world.user(name) for name in PEOPLE]
-        self.curious = world.user("Mira")
-        """Sends no media and only asks: questions are then about other people's media."""
+        self._asked = 0
 
     def say(self, line: CrowdLine) -> Json:
         """Say the next line."""
         return self._world.say(self.group, self.people[line.who], line.text, **line.fields)
 
     def ask(self, question: str, about: Json) -> Json:
-        """Ask the agent something about a message."""
-        words = f"@{self._world.bot['username']} {question}"
-        return self._world.say(self.group, self.curious, words, reply_to=about)
+        """Another visitor asks the agent something about a message: questions of one person would be answered together.
+
+        Visitors send no media, so that questions are about other people's.
+        """
+        self._asked += 1
+        words, visitor = f"@{self._world.bot['username']} {question}", self._world.user(f"Visitor {self._asked}")
+        return self._world.say(self.group, visitor, words, reply_to=about)
 
 
 def conversation(messages: int, media: int, *, seed: int = 7) -> tuple[CrowdLine, ...]:

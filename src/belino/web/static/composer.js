@@ -1,5 +1,6 @@
 // The composer: draft, files, paste, and when sending is possible.
 import { Attachments, PER_MESSAGE } from "./attachments.js";
+import { Commands } from "./commands.js";
 import { byId, say, show } from "./dom.js";
 import { acceptDrops, filesOf } from "./drop.js";
 import { keep, kept } from "./keep.js";
@@ -13,6 +14,7 @@ export class Composer {
   #send = byId("send");
   #note = byId("composer-note");
   #attachments;
+  #commands;
   #voice;
   #conversation = null;
   #readOnly = false;
@@ -21,10 +23,11 @@ export class Composer {
   #failedBefore = 0;
   #onsend;
 
-  constructor(uploads, limitBytes, onsend) {
+  constructor(uploads, { limits, commands }, onsend) {
     this.#onsend = onsend;
+    this.#commands = new Commands(commands, () => this.#edited());
     this.#attachments = new Attachments(uploads, () => this.#settle());
-    this.#voice = new Voice(limitBytes, (recorded) => this.#recorded(recorded));
+    this.#voice = new Voice(limits.file_bytes, (recorded) => this.#recorded(recorded));
     this.#form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#submit();
@@ -94,6 +97,7 @@ export class Composer {
   }
 
   #key(event) {
+    if (this.#commands.key(event)) return;
     // Safari's key code 229 means that this Enter only ends a composed word.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
@@ -143,6 +147,7 @@ export class Composer {
 
   #edited() {
     keep(`draft:${this.#conversation}`, this.#text.value || null);
+    this.#commands.edited();
     this.#grow();
     this.#settle();
   }

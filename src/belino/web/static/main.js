@@ -48,7 +48,7 @@ async function enter(me) {
   const uploads = new Uploads(me.limits.file_bytes);
   const turns = new Turns((conversation) => socket.request("chat.abort", { conversation }), () => conversations.draw());
   const conversations = new Conversations((conversation) => turns.isBusy(conversation));
-  const composer = new Composer(uploads, me.limits.file_bytes, (message) => outbox.add(message));
+  const composer = new Composer(uploads, me, (message) => outbox.add(message));
   const draft = new Draft();
   const parcels = new Parcels();
   const savings = new Savings();
