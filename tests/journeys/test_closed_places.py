@@ -80,9 +80,10 @@ async def test_the_answer_for_a_thread_of_slack_that_is_gone_is_in_its_channel(t
 async def test_the_answer_for_a_closed_topic_of_telegram_is_in_its_group(tmp_path: Path, why: str) -> None:
     async with TelegramServer() as server:
         group = BusyGroup(server, tmp_path / "home")
+        group.chat = server.group("Workshop", forum=True)
         async with group.gateway():
             server.fail("sendMessage", CannedAnswer(status=400, description=f"Bad Request: {why}"))
-            server.say(group.room, group.ann, f"{TELEGRAM_BOT} who comes?", topic=12)
+            server.say(group.chat, group.ann, f"{TELEGRAM_BOT} who comes?", topic=12)
             await until(lambda: len(group.answers()) == 1)
         (answer,) = server.sent
         assert "message_thread_id" not in answer
