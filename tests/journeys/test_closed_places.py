@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from belino.domain.reply import ParcelState
+from belino.gateway.explain import explain
 from belino.testing.discord import DiscordServer
 from belino.testing.faults import CannedAnswer
 from belino.testing.slack import SlackServer
@@ -53,10 +55,22 @@ async def test_the_answer_for_a_closed_thread_of_discord_is_in_its_channel(tmp_p
         club = BusyServer(discord, tmp_path / "home")
         thread = discord.thread(club.room, club.ann, "trips")
         body = f'{{"code": {code}, "message": "no"}}'.encode()
-        async with club.gateway():
+        async with club.gateway() as gateway:
             discord.fail(SEND, CannedAnswer(status=400, body=body))
             discord.say(thread, club.ann, f"{DISCORD_BOT} who comes?")
             await until(lambda: len(club.answers()) == 1)
+
+            async def is_sent() -> bool:
+                return [each.state for each in await gateway.store.parcels()] == [ParcelState.SENT]
+
+            await until(is_sent)
+            (parcel,) = await gateway.store.parcels()
+            (asked,) = await gateway.store.history(club.channel(thread=thread), limit=1)
+            trail = [(step.outcome, step.reason) for step in (await explain(gateway.store, asked.trace)).steps]
+            audit = await gateway.audit()
+        assert parcel.conversation == club.channel()
+        assert [outcome for outcome, reason in trail if why in reason].count("sent to the channel") == 1
+        assert audit.is_balanced
         (answer,) = discord.sent
         assert answer["channel_id"] == club.room["id"]
         assert why in answer["content"] and answer["content"].endswith("\n\nturn 1")
