@@ -6,6 +6,7 @@ import pytest
 
 from belino.domain.reply import ParcelState
 from belino.gateway.explain import explain
+from belino.testing import ScriptedAgent
 from belino.testing.discord import DiscordServer
 from belino.testing.faults import CannedAnswer
 from belino.testing.slack import SlackServer
@@ -103,3 +104,18 @@ async def test_the_answer_for_a_closed_topic_of_telegram_is_in_its_group(tmp_pat
         assert "message_thread_id" not in answer
         assert answer["text"].startswith("This answer is here because the topic is ")
         assert answer["text"].endswith("\n\nturn 1")
+
+
+async def test_a_long_answer_for_a_closed_thread_says_once_why_it_is_in_the_channel(tmp_path: Path) -> None:
+    async with DiscordServer() as discord:
+        club = BusyServer(discord, tmp_path / "home")
+        thread = discord.thread(club.room, club.ann, "trips")
+        async with club.gateway(ScriptedAgent(["\n\n".join(f"{number} {'word ' * 150}" for number in range(6))])):
+            discord.fail(SEND, CannedAnswer(status=400, body=b'{"code": 160005, "message": "no"}'))
+            discord.say(thread, club.ann, f"{DISCORD_BOT} who comes?")
+            await until(lambda: any("5 word" in answer for answer in club.answers()))
+        said = "\n\n".join(club.answers())
+        assert said.count("This answer is here because the thread is locked.") == 1
+        assert [said.count(f"{number} word") for number in range(6)] == [1] * 6
+        assert {message["channel_id"] for message in discord.sent} == {club.room["id"]}
+        assert len(discord.sent) > 2
