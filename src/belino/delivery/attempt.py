@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from belino.aio.deadline import deadline
 from belino.delivery.typing import upload_shown
-from belino.domain.errors import AdapterError, MarkupRefused, Unanswered, Undeliverable, Unfindable
+from belino.domain.errors import AdapterError, MarkupRefused, PlaceClosed, Unanswered, Undeliverable, Unfindable
 from belino.domain.failpoints import failpoint
-from belino.domain.limits import Markup, Once, SendAs
+from belino.domain.limits import Limits, Markup, Once, SendAs
 from belino.domain.ports import Adapter, Clock, ReadsBack
 from belino.domain.reply import CALL_SECONDS, Doubt, OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile, call_seconds
 from belino.domain.stored import ClaimedParcel
@@ -77,6 +77,22 @@ def apart(parcel: Parcel) -> tuple[Parcel, ...]:
         replace(parcel, key=f"{parcel.key}-{number}", files=(file,), text="", plain="", reply_to=None)
         for number, file in enumerate(others, 1)
     )
+
+
+def in_parent(parcel: Parcel, limits: Limits, closed: PlaceClosed) -> tuple[Parcel, ...]:
+    """The parcel for the channel of its closed thread, with a line that says why: in its text, or after it."""
+    parent = replace(parcel.conversation, thread=None)
+    kind = ParcelKind.TEXT if parcel.kind is ParcelKind.EDIT else parcel.kind
+    there = replace(parcel, conversation=parent, kind=kind, edits=None, reply_to=closed.reply_to)
+    if not closed.is_told:
+        return (there,)
+    line = f"This answer is here because {closed}."
+    text, plain, rich = (part and f"{line}\n\n{part}" for part in (parcel.text, parcel.plain, parcel.rich))
+    fits = max(limits.unit.length(text), limits.unit.length(plain)) <= limits.text_chars
+    if parcel.files or not parcel.text or not fits:
+        return there, Parcel(key=f"{parcel.key}-moved", conversation=parent, text=line, trace=parcel.trace)
+    rich = rich if len(rich) <= limits.rich_chars else ""
+    return (replace(there, text=text, plain=plain, rich=rich),)
 
 
 def notices_of(parcel: Parcel, reason: str) -> tuple[Parcel, ...]:

@@ -4,7 +4,7 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import ceil
 from random import Random
@@ -18,6 +18,7 @@ from belino.delivery.attempt import (
     apart,
     call,
     difference,
+    in_parent,
     is_repeatable,
     notices_of,
     size_of,
@@ -29,6 +30,7 @@ from belino.domain.errors import (
     AdapterError,
     AddressRefused,
     NothingToEdit,
+    PlaceClosed,
     RateLimited,
     StoreError,
     TogetherRefused,
@@ -44,7 +46,7 @@ from belino.domain.limits import Once
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Adapter, Clock, ReadsBack
-from belino.domain.reply import Doubt, Parcel, ParcelState, Receipt, lease_seconds
+from belino.domain.reply import Doubt, Parcel, ParcelKind, ParcelState, Receipt, lease_seconds
 from belino.domain.stored import ClaimedParcel, Ready, StoredMessage
 from belino.net.clock import SteadyClock
 from belino.storage.outbox import OutboxVerbs
@@ -257,7 +259,7 @@ class Sender:
             case TooLate():
                 await self._delay(claimed, 0, reason)
             case Undeliverable():
-                await self._refused(claimed, error, reason)
+                await self._refused(adapter, claimed, error, reason)
             case Uncertain():
                 await self._end(claimed, ParcelState.UNCERTAIN, reason)
             case Unreached() | AddressRefused():
@@ -269,13 +271,16 @@ class Sender:
                     log.error("parcel %s: the adapter broke with %s", claimed.parcel.key, place_of(error))
                 await self._unanswered(adapter, claimed, reason)
 
-    async def _refused(self, claimed: ClaimedParcel, error: Undeliverable, reason: str) -> None:
+    async def _refused(self, adapter: Adapter, claimed: ClaimedParcel, error: Undeliverable, reason: str) -> None:
         """Handle a permanent refusal of this form; text and files may still be sent in another."""
+        in_thread = claimed.parcel.conversation.thread is not None
         match error:
             case NothingToEdit():
                 await self._send_as_new(claimed, reason)
             case TogetherRefused() if len(claimed.parcel.files) > 1:
                 await self._take_apart(claimed, reason, error.culprit)
+            case PlaceClosed() if in_thread and claimed.parcel.kind is not ParcelKind.DRAFT:
+                await self._send_in_parent(adapter, claimed, error)
             case _:
                 await self._end(claimed, ParcelState.DEAD, reason)
 
@@ -294,6 +299,17 @@ class Sender:
         await self._insist(key, lambda: self._outbox.send_as_new(key, reason, fence=fence))
         await self._note(claimed.parcel, "sent as a new message", reason)
         self._tell(claimed.parcel, ParcelState.READY, reason)
+
+    async def _send_in_parent(self, adapter: Adapter, claimed: ClaimedParcel, error: PlaceClosed) -> None:
+        """Send what waits for a closed thread to its channel, with one line that says so."""
+        parcel, fence, reason = claimed.parcel, claimed.fence, reason_of(error)
+        first, *notices = in_parent(parcel, adapter.limits, error)
+        moved = await self._insist(parcel.key, lambda: self._outbox.send_in_parent(first, notices, reason, fence=fence))
+        for key in moved:
+            there = replace(first, key=key)
+            await self._note(there, "sent to the channel", reason)
+            self._tell(there, ParcelState.READY, reason)
+        self.wake(first.conversation)
 
     async def _take_apart(self, claimed: ClaimedParcel, reason: str, culprit: int | None) -> None:
         """Send the refused file, or each if it is not known, separately, so that it does not stop the others."""

@@ -140,6 +140,17 @@ class Unfindable(AdapterError):
     """The platform does not show what it did with a parcel, for example one that a single person sees."""
 
 
+class PlaceClosed(Undeliverable):
+    """A thread or topic is gone or takes no messages; the parcel can be sent to the channel that it is part of."""
+
+    def __init__(self, message: str, *, reply_to: str | None = None, is_told: bool = True) -> None:
+        super().__init__(message)
+        self.reply_to = reply_to
+        """The message of the channel that it answers there, if any."""
+        self.is_told = is_told
+        """Whether people are told why the answer is in the channel."""
+
+
 class MarkupRefused(AdapterError):
     """The platform cannot parse the markup; it accepts the same text without."""
 

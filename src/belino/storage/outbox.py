@@ -7,7 +7,7 @@ import orjson
 
 from belino.domain.errors import StoreError
 from belino.domain.message import Author, ChatType, ConversationKey
-from belino.domain.reply import Doubt, Parcel, ParcelState, Receipt, lease_seconds
+from belino.domain.reply import Doubt, Parcel, ParcelKind, ParcelState, Receipt, lease_seconds
 from belino.domain.stored import ClaimedParcel, EarlierFiles, ParcelRecord, Ready, Requester, StoredMessage
 from belino.storage import parcels
 from belino.storage.blob_verbs import BlobVerbs
@@ -29,7 +29,7 @@ from belino.storage.parcels import (
     take_up_files,
 )
 from belino.storage.refs import author_of
-from belino.storage.row_ids import KEY_COLUMNS, find_place, key_of
+from belino.storage.row_ids import KEY_COLUMNS, RowIds, find_place, key_of
 from belino.storage.text import sanitized
 
 ON_THEIR_WAY = "('ready', 'sending')"
@@ -121,6 +121,16 @@ class OutboxVerbs(BlobVerbs):
         """
         now, (single, said) = self._now(), sanitized((tuple(parts), reason))
         return await self._database.write(lambda tx: take_apart(tx, key, single, said, now, fence=fence))
+
+    async def send_in_parent(
+        self, first: Parcel, notices: Sequence[Parcel], reason: str, *, fence: int | None = None
+    ) -> tuple[str, ...]:
+        """Send a parcel of a closed thread, and those of the same turn, as `first` says: in the thread's channel.
+
+        Returns their keys, and those of the notices; none, and nothing changes, if it was claimed again since `fence`.
+        """
+        now, (moved, told, said) = self._now(), sanitized((first, tuple(notices), reason))
+        return await self._database.write(lambda tx: send_in_parent(tx, moved, told, said, now, fence=fence))
 
     async def keep_waiting(self, conversation: ConversationKey, reason: str) -> tuple[str, ...]:
         """Record why a conversation's parcels are not sent; no attempt is counted.
@@ -269,6 +279,33 @@ def send_as_new(tx: Tx, key: str, reason: str, now: int, *, fence: int | None) -
         (now, reason, now, row["id"]),
     )
     return True
+
+
+def send_in_parent(
+    tx: Tx, first: Parcel, notices: Sequence[Parcel], reason: str, now: int, *, fence: int | None
+) -> tuple[str, ...]:
+    """Move a turn's parcels from a closed thread to its channel; those of other turns are moved when they fail."""
+    row = parcel_row(tx, first.key)
+    _refuse_sent(row)
+    if not _is_ours(tx, row, fence):
+        return ()
+    if row["kind"] == ParcelKind.EDIT:
+        detach_edit(tx, row, now)
+    place = tx.memo(RowIds).conversation(tx, first.conversation, now)
+    tx.execute(
+        "UPDATE parcels SET conversation = ?, reply_to = ?, text = ?, plain = ?, rich = ?, state = 'ready', ready = ?, "
+        "reason = ?, changed = ? WHERE id = ?",
+        (place.id, first.reply_to, first.text, first.plain, first.rich, now, reason, now, row["id"]),
+    )
+    behind = tx.execute(
+        "UPDATE parcels SET conversation = ?, reply_to = NULL, reason = ?, changed = ? WHERE conversation = ? "
+        "AND turn = ? AND turn > 0 AND state = 'ready' AND kind IN ('text', 'files') RETURNING key",
+        (place.id, reason, now, row["conversation"], row["turn"]),
+    ).fetchall()
+    insert_parcels(tx, None, notices, now)
+    for notice in notices:
+        tx.execute("UPDATE parcels SET turn = ? WHERE key = ? AND turn IS NULL", (row["turn"], notice.key))
+    return first.key, *(each["key"] for each in behind), *(notice.key for notice in notices)
 
 
 def take_apart(

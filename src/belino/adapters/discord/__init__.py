@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from belino.adapters.discord.authors import (
     DIRECT,
+    FORUMS,
     PLATFORM,
     DiscordBot,
     DiscordChannel,
@@ -44,6 +45,7 @@ from belino.adapters.discord.parse import (
 )
 from belino.adapters.discord.send import (
     CommandAnswers,
+    ThreadStarter,
     channel_of,
     delete,
     edit,
@@ -54,7 +56,7 @@ from belino.adapters.discord.send import (
 from belino.adapters.discord.socket import GatewayListener, GatewaySession, session_of
 from belino.domain.commands import CommandSpec
 from belino.domain.emoji import emoji_character
-from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized, Undeliverable
+from belino.domain.errors import AdapterError, ConfigError, PlaceClosed, RateLimited, Unauthorized, Undeliverable
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Deletion, Message, Unsupported
@@ -135,6 +137,9 @@ class Config:
             "says": "Where draft answers are shown while they stream: in direct messages, everywhere, or nowhere."
         },
     )
+    reply_in_threads: bool = field(
+        default=False, metadata={"says": "Whether the agent answers in a thread when it is addressed in a channel."}
+    )
 
     def __post_init__(self) -> None:
         if not _TOKEN.fullmatch(self.token.reveal()):
@@ -204,6 +209,7 @@ class Adapter:
             works=lambda: context.report(API),
         )
         self._answers = CommandAnswers(self._client, context.clock)
+        self._threads = ThreadStarter(self._client)
         self._application_id = ""
         """The session whose events are being processed; the cursor is made of it and its sequence numbers."""
         if config.upload_mb * MIB != LIMITS.files[SendAs.DOCUMENT].max_bytes:
@@ -260,7 +266,28 @@ class Adapter:
             return told
 
     async def _send(self, parcel: Parcel) -> Receipt:
+        await self._open_thread(parcel.conversation)
+        if self._holder(parcel.conversation, parcel.reply_to or "") != parcel.conversation:
+            parcel = replace(parcel, reply_to=None)  # it is above the thread, and shown there
         return await send(self._client, parcel, previews=self._config.link_previews)
+
+    async def _open_thread(self, conversation: ConversationKey) -> None:
+        """Open the thread in which a message of a channel is answered, once."""
+        thread = conversation.thread
+        if not self._config.reply_in_threads or thread is None or thread in self._threads.opened:
+            return
+        expected = self._threads.expects(thread)
+        place = self._guilds.channels.get(thread) if expected else await self._channel(thread)
+        if place is None or not place.is_thread:
+            opened = await self._threads.open(conversation)
+            self._guilds.add({"type": 11, **opened, "id": thread, "parent_id": conversation.channel})
+
+    def _holder(self, conversation: ConversationKey, message_id: str) -> ConversationKey:
+        """Where a message is: the message that a thread began at is in the channel, unless that is a forum."""
+        parent = self._guilds.channels.get(conversation.channel)
+        in_forum = parent is not None and parent.kind in FORUMS
+        above = message_id == conversation.thread and not in_forum
+        return replace(conversation, thread=None) if above else conversation
 
     def own_name(self) -> str:
         """The bot's name, as in a mention."""
@@ -285,7 +312,8 @@ class Adapter:
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
         """Add or remove our reaction; a channel takes one in a quarter of a second, which is waited for."""
-        work = partial(react, self._client, conversation, message_id, emoji_character(emoji), added=added)
+        holder = self._holder(conversation, message_id)
+        work = partial(react, self._client, holder, message_id, emoji_character(emoji), added=added)
         try:
             await work()
         except RateLimited as error:
@@ -318,6 +346,10 @@ class Adapter:
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
         """Show typing for ten seconds, which is all that Discord shows."""
+        try:
+            await self._open_thread(conversation)
+        except PlaceClosed:
+            conversation = replace(conversation, thread=None)
         await self._client.call("POST", "/channels/{}/typing", channel_of(conversation))
 
     async def show_upload(self, conversation: ConversationKey, form: SendAs) -> None:
@@ -358,7 +390,8 @@ class Adapter:
 
     def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
         """The arrivals of a recorded event."""
-        return parse(payload, context_from_json(known, account=self._context.account, received=received))
+        view = context_from_json(known, account=self._context.account, received=received)
+        return parse(payload, replace(view, in_threads=self._config.reply_in_threads))
 
     @property
     def _known(self) -> DiscordParseContext:
@@ -368,6 +401,7 @@ class Adapter:
             channels=self._guilds.channels,
             received=self._context.clock.now(),
             session="" if self._session is None else self._session.id,
+            in_threads=self._config.reply_in_threads,
         )
 
     async def _gateway(self) -> str:
@@ -436,6 +470,9 @@ class Adapter:
         """Arrivals from others; our own messages are stored with their receipts."""
         channel, own = identity(told, "channel_id"), identity(told, "id")
         theirs = [arrival for arrival in arrivals if not _is_own(arrival)]
+        for arrival in theirs:
+            if isinstance(arrival, Message) and arrival.conversation.thread == arrival.id:
+                self._threads.expect(arrival.id, arrival.text.replace(f"@{self._guilds.me.name}", ""))
         if channel and own and any(isinstance(arrival, Message | Unsupported) for arrival in theirs):
             self._cursor.heard(channel, own, self._guilds.channels.get(channel))
         return theirs

@@ -9,7 +9,7 @@ from belino.net.json_fields import MOST, Raw, count, line, table, tables, words,
 
 PLATFORM = "discord"
 
-DIRECT, GROUP_DIRECT, CATEGORY, ANNOUNCEMENTS = 1, 3, 4, 5
+TEXT, DIRECT, GROUP_DIRECT, CATEGORY, ANNOUNCEMENTS = 0, 1, 3, 4, 5
 THREADS = frozenset({10, 11, 12})
 FORUMS = frozenset({15, 16})
 """Types of forum and media channels: all messages there are in threads."""

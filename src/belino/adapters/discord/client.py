@@ -7,7 +7,7 @@ from datetime import datetime
 from math import isfinite
 from urllib.parse import quote, urlencode
 
-from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unauthorized, Undeliverable
+from belino.domain.errors import AdapterError, MediaTooLarge, PlaceClosed, RateLimited, Unauthorized, Undeliverable
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.domain.reply import SLOWEST_BYTES_A_SECOND
 from belino.net.client import DEFAULT_RETRY_AFTER, LONGEST_WAIT, error_for, header, retry_after
@@ -32,6 +32,8 @@ VOICE_REFUSED = frozenset({50159, 50160, 50161, 50173})
 NOT_TO_EDIT = frozenset({UNKNOWN_MESSAGE, 50005, 50021, 50083, 30046})
 # The message replied to is deleted, or the bot cannot read earlier messages.
 REPLY_REFUSED = frozenset({UNKNOWN_MESSAGE, 160002})
+# Deleted, archived and locked, or locked; a channel that is gone has no parent to go to.
+CLOSED_THREAD = frozenset({UNKNOWN_CHANNEL, 50083, 160005})
 _SENTENCES = {
     UNKNOWN_CHANNEL: "the channel or thread is gone",
     UNKNOWN_MESSAGE: "the message is gone",
@@ -204,6 +206,8 @@ def refusal(error: DiscordRefused) -> Undeliverable:
     if error.status == 413:
         return Undeliverable(_SENTENCES[40005])
     known = _SENTENCES.get(error.code)
+    if known and error.code in CLOSED_THREAD:
+        return PlaceClosed(known)
     return Undeliverable(known or f"Discord will not deliver it: {error.description or error.status}")
 
 

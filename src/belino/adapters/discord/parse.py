@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from belino.adapters.discord.authors import (
+    ANNOUNCEMENTS,
     PLATFORM,
+    TEXT,
     DiscordBot,
     DiscordChannel,
     DiscordChannels,
@@ -79,6 +81,8 @@ class DiscordParseContext:
     channels: DiscordChannels
     received: datetime
     session: str = ""
+    in_threads: bool = False
+    """Whether a channel message addressed to us begins a thread, in which it is answered."""
 
     def number(self, event: Raw) -> str:
         """A number that is unique and the same on redelivery: each session counts from one."""
@@ -87,6 +91,12 @@ class DiscordParseContext:
 
     def where(self, raw: Raw) -> ConversationKey:
         return conversation(self.account, identity(raw, "channel_id"), self.channels)
+
+    def begins_thread(self, raw: Raw) -> bool:
+        """Whether an addressed message is answered in a thread: the thread has the message's id."""
+        place = self.channels.get(identity(raw, "channel_id"))
+        in_channel = place is not None and place.kind in (TEXT, ANNOUNCEMENTS) and bool(server_of(raw, self.channels))
+        return self.in_threads and in_channel and (count(raw, "type") or 0) in SAID
 
 
 def is_news(event: object) -> bool:
@@ -174,6 +184,8 @@ def parse_message(raw: Raw, known: DiscordParseContext) -> Message | Unsupported
     where, channel, own = known.where(raw), identity(raw, "channel_id"), identity(raw, "id") or "unnamed"
     author, sort, name = author_of(raw, known.me), chat_type(raw, known.channels), channel_name(channel, known.channels)
     sent, addressed = _sent(raw, known), _is_addressed(raw, known)
+    if addressed and known.begins_thread(raw):
+        where = replace(where, thread=own)
     text = text_of(raw, known.channels, known.me)
     refs = refs_of(raw, DiscordSource(where=where, channel=channel, message_id=own, sent=sent))
     forward = _forward(raw, known)

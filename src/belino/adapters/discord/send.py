@@ -23,7 +23,7 @@ from belino.adapters.discord.client import (
 from belino.adapters.discord.media import DiscordSource, attachment_ref
 from belino.domain.choice import Style
 from belino.domain.commands import CommandSpec
-from belino.domain.errors import AdapterError, NothingToEdit, Unauthorized, Undeliverable, Unfindable
+from belino.domain.errors import AdapterError, NothingToEdit, PlaceClosed, Unauthorized, Undeliverable, Unfindable
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
@@ -47,6 +47,9 @@ COMMANDS_KEPT = 1_000
 MESSAGES = "/channels/{}/messages"
 MESSAGE = "/channels/{}/messages/{}"
 REACTION = "/channels/{}/messages/{}/reactions/{}/@me"
+THREAD = "/channels/{}/messages/{}/threads"
+THREAD_NAME_CHARS, THREADS_KEPT, UNNAMED_THREAD = 100, 1_000, "Answer"
+HAS_THREAD = 160004
 VOICE_MESSAGE = 1 << 13
 SUPPRESS_EMBEDS = 1 << 2
 NONCE_BYTES = 18
@@ -231,6 +234,44 @@ def _own(message_id: str) -> str:
     if not own:
         raise NothingToEdit("the message that was to be changed was never sent")
     return own
+
+
+class ThreadStarter:
+    """Opens threads at the messages that are answered in one; a thread has the id of its message.
+
+    https://docs.discord.com/developers/resources/channel#start-thread-from-message
+    """
+
+    def __init__(self, client: DiscordClient) -> None:
+        self._client = client
+        self._names: OrderedDict[str, str] = OrderedDict()
+        """The names of threads that may be opened."""
+        self.opened: OrderedDict[str, None] = OrderedDict()
+
+    def expect(self, message: str, text: str) -> None:
+        """A message may be answered in a thread, which is named after its text."""
+        self._names[message] = " ".join(text.split())[:THREAD_NAME_CHARS].strip()
+        while len(self._names) > THREADS_KEPT:
+            self._names.popitem(last=False)
+
+    def expects(self, thread: str) -> bool:
+        return thread in self._names
+
+    async def open(self, conversation: ConversationKey) -> Raw:
+        """Open a thread; empty if it is open already. PlaceClosed if Discord opens none here."""
+        thread = conversation.thread or ""
+        fields = {"name": self._names.get(thread) or UNNAMED_THREAD}
+        try:
+            told = as_table(await self._client.call("POST", THREAD, conversation.channel, thread, fields=fields))
+        except DiscordRefused as error:
+            if error.code != HAS_THREAD:
+                raise PlaceClosed("Discord opens no thread here", reply_to=thread, is_told=False) from error
+            told = {}
+        self._names.pop(thread, None)
+        self.opened[thread] = None
+        while len(self.opened) > THREADS_KEPT:
+            self.opened.popitem(last=False)
+        return told
 
 
 @dataclass(slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from belino.adapters.slack.client import SlackClient, SlackRefused
 from belino.adapters.slack.content import escaped
 from belino.adapters.slack.media import file_ref
 from belino.domain.emoji import emoji_name
-from belino.domain.errors import AdapterError, AddressRefused, MarkupRefused, NothingToEdit, Undeliverable
+from belino.domain.errors import AdapterError, AddressRefused, MarkupRefused, NothingToEdit, PlaceClosed, Undeliverable
 from belino.domain.limits import Markup
 from belino.domain.message import ConversationKey, SourceMessage
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
@@ -40,6 +40,7 @@ COMMANDS_KEPT = 1_000
 
 _NO_BLOCKS = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"})
 _NOTHING_TO_EDIT = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "msg_too_long"})
+_CLOSED_THREAD = frozenset({"thread_not_found", "invalid_thread_ts", "message_not_found"})
 _SENTENCES = {
     "not_in_channel": "the app is not in this channel; invite it there with /invite",
     "channel_not_found": "Slack knows no such channel, or the app is not in it; invite it there with /invite",
@@ -376,5 +377,7 @@ def refusal(error: SlackRefused, parcel: Parcel) -> AdapterError:
     if error.error == "missing_scope":
         advice = f"give the app the scope {error.needed or 'it lacks'} and install it again"
         return Undeliverable(f"Slack will not deliver it: {advice}")
+    if error.error in _CLOSED_THREAD and parcel.conversation.thread is not None:
+        return PlaceClosed("the thread is gone")
     what = "the file" if parcel.files else "it"
     return Undeliverable(_SENTENCES.get(error.error) or f"Slack will not deliver {what}: {error.error}")

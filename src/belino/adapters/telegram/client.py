@@ -14,6 +14,7 @@ from belino.domain.errors import (
     ListeningRefused,
     MarkupRefused,
     MediaTooLarge,
+    PlaceClosed,
     RateLimited,
     TogetherRefused,
     Unanswered,
@@ -96,6 +97,8 @@ _SENTENCES = {
     "topic_deleted": "the topic is gone",
     "message thread not found": "the topic is gone",
 }
+
+_CLOSED_TOPIC = ("topic_closed", "topic_deleted", "message thread not found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,7 +350,7 @@ def refusal(error: TelegramRefused, parcel: Parcel) -> AdapterError:
         return Undeliverable("Telegram takes no file that large")
     for words, sentence in _SENTENCES.items():
         if _says(error, words):
-            return Undeliverable(sentence)
+            return (PlaceClosed if words in _CLOSED_TOPIC else Undeliverable)(sentence)
     return Undeliverable(f"Telegram will not deliver it: {error.description or error.code}")
 
 
