@@ -39,6 +39,9 @@ def mcp_arguments(parser: ArgumentParser) -> None:
         "--ipc", type=Path, metavar="DIR", help="inside a container: the conversation's folder ipc/, mounted there"
     )
     parser.add_argument(
+        "--channel", action="store_true", help="also push the conversation's messages to the client (Claude Code)"
+    )
+    parser.add_argument(
         "--wait", type=seconds_up_to(3_600), default=330.0, metavar="SECONDS", help="how long --ipc waits for an answer"
     )
 
@@ -53,7 +56,12 @@ def run_mcp(args: Namespace) -> int:
     known = {each["channel"] for each in needed_gateway(home).get("/api/channels")["channels"]}
     if str(conversation.whole_channel) not in known:
         raise no_conversation(conversation)
-    Relay(home, conversation, sys.stdout).serve(sys.stdin)
+    if args.channel:
+        from belino.cli.mcp_channel import ChannelRelay
+
+        ChannelRelay(home, conversation, sys.stdout).serve(sys.stdin)
+    else:
+        Relay(home, conversation, sys.stdout).serve(sys.stdin)
     return OK
 
 

@@ -40,6 +40,7 @@ from belino.domain.turn import Toolbox
 from belino.gateway.access import wake_words, why_not_still
 from belino.gateway.accounts import Accounts, MakeAdapter, TakesPosts, from_registry
 from belino.gateway.cassettes import WrittenCassette, begin, finish, secrets_of
+from belino.gateway.channel_inbox import ChannelInbox
 from belino.gateway.commands import CommandCallbacks, Commands
 from belino.gateway.events import EventBus
 from belino.gateway.explain import retry_failed
@@ -249,6 +250,7 @@ class Gateway(AccountOperations, MediaViews):
     def stop(self) -> None:
         """Ask `run` to end."""
         self._stopping.set()
+        self.channel_inbox.stop()
 
     async def accept(self, arrival: Arrival, cursor: str | None = None) -> Taken:
         """Accept an arrival; when this returns, arrival and cursor are on disk."""
@@ -352,6 +354,7 @@ class Gateway(AccountOperations, MediaViews):
         self._signs = Signs(self.adapters, self.config.delivery.sign, self.clock)
         self._turns = self._make_turns()
         self._bridge = self._make_bridge()
+        self.channel_inbox = ChannelInbox(self.store, self._replies, self.notices, self.clock)
         self._sessions = Sessions(
             self.store,
             self._turns.run,

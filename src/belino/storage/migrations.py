@@ -471,6 +471,11 @@ M040_CHANNEL_SERVERS = """
 ALTER TABLE channels ADD COLUMN server TEXT NOT NULL DEFAULT '';
 """
 
+# `acknowledged`: the seq of the last message that a channel's client acknowledged.
+M041_ACKNOWLEDGED_MESSAGES = """
+ALTER TABLE chat_settings ADD COLUMN acknowledged INTEGER NOT NULL DEFAULT 0;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -512,4 +517,5 @@ STEPS = (
     M038_FILE_IDS,
     M039_CHOICES,
     M040_CHANNEL_SERVERS,
+    M041_ACKNOWLEDGED_MESSAGES,
 )
