@@ -80,6 +80,8 @@ class Stage(StrEnum):
     DELIVERY = "delivery"
 
 
+CHOSE_SILENCE = "chose silence"
+"""Begins the reason of a turn whose agent answered with nothing."""
 PASSED_ON = "passed on to the channel's client"
 """The reason of a turn whose message a connected client answers in its own time."""
 

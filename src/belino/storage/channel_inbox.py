@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from belino.domain.message import ConversationKey
-from belino.domain.outcome import PASSED_ON
+from belino.domain.outcome import CHOSE_SILENCE, PASSED_ON
 from belino.domain.stored import StoredMessage
 from belino.storage import messages
 from belino.storage.database import Tx, Verbs
@@ -46,8 +46,8 @@ def passed_on(tx: Tx, conversation: ConversationKey, after: int | None, limit: i
         after = 0 if row is None else int(row["acknowledged"])
     rows = tx.execute(
         "SELECT m.platform_id FROM messages m JOIN turns t ON t.id = m.turn WHERE m.conversation = ? AND m.id > ? "
-        "AND m.deleted IS NULL AND t.state = 'answered' AND t.reason LIKE ? ORDER BY m.id LIMIT ?",
-        (place.conversation, (place.channel << SEQ_BITS) | (after & SEQ_MASK), f"%{PASSED_ON}", limit),
+        "AND m.deleted IS NULL AND t.state = 'answered' AND t.reason = ? ORDER BY m.id LIMIT ?",
+        (place.conversation, (place.channel << SEQ_BITS) | (after & SEQ_MASK), f"{CHOSE_SILENCE}: {PASSED_ON}", limit),
     ).fetchall()
     return [str(row["platform_id"]) for row in rows]
 
