@@ -137,6 +137,21 @@ async def test_a_sentence_of_that_form_is_a_message_unless_its_code_was_asked(ho
         assert isinstance(told, ChannelMessage)
 
 
+async def test_the_first_answer_counts_and_is_the_same_when_it_is_given_again(house: House) -> None:
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say())
+        await gateway.channel_inbox.ask(DM, BASH)
+        await house.ask(gateway, house.say("yes abcde"))
+        for _ in range(2):
+            *_, told = await given(house, gateway)
+            assert isinstance(told, PermissionAnswer)
+            assert told.behavior == "allow"
+        await house.ask(gateway, house.say("no abcde"))
+        *_, told = await given(house, gateway)
+        assert isinstance(told, ChannelMessage)
+        assert told.content == "no abcde"
+
+
 async def test_a_number_alone_permits_nothing(house: House) -> None:
     async with house.at_work() as gateway:
         await house.ask(gateway, house.say())

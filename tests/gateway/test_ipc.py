@@ -21,6 +21,7 @@ from belino.config import AdapterConfig, AgentConfig, Config
 from belino.domain.limits import FileLimit, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Adapter, AdapterContext
+from belino.domain.turn import Accepted, Final, ReplyPart, Turn
 from belino.gateway.gateway import Gateway
 from belino.media.fetch import MediaConfig
 from belino.testing import make_png
@@ -285,6 +286,39 @@ async def test_a_flood_is_looked_at_a_bounded_number_at_a_time_and_others_are_an
         for _ in range(5):
             await dock.clock.wake(ipc.POLL_SECONDS)
         assert len(list(unread.iterdir())) <= ipc.UNREAD + ipc.AT_ONCE
+
+
+class Patient:
+    """An agent that runs elsewhere: its turn lasts until a test ends it."""
+
+    remembers = True
+    sees_images = True
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.ends = asyncio.Event()
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        yield Accepted()
+        self.begun.set()
+        await self.ends.wait()
+        yield Final(text="done")
+
+
+async def test_a_call_while_a_turn_runs_is_part_of_it_and_its_file_goes_with_the_answer(dock: Dock) -> None:
+    agent = dock.agent = Patient()
+    async with dock.at_work() as gateway:
+        message = dock.say("draw")
+        await gateway.accept(message)
+        await agent.begun.wait()
+        (dock.folder() / "media" / "chart.png").write_bytes(make_png(5, 5))
+        told = await dock.ask_tool(gateway, "a", "send_media", path="media/chart.png")
+        assert "with your answer" in str(told)
+        agent.ends.set()
+        await until(lambda: any(parcel.files for parcel in dock.wire.seen))
+        story = await gateway.store.story(DM, message.id)
+        assert story is not None
+        assert any(step.subject == "send_media" for step in story.steps)
 
 
 async def test_a_path_of_the_machine_is_not_sent(dock: Dock) -> None:

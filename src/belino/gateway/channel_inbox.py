@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -68,11 +68,15 @@ class PermissionRequest:
 class ChannelInbox:
     """The messages of conversations whose agent is a connected client."""
 
-    def __init__(self, store: Store, replies: Replies, events: EventBus, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, replies: Replies, events: EventBus, clock: Clock, put: Callable[[ConversationKey], None]
+    ) -> None:
         self._store = store
         self._replies = replies
         self._events = events
         self._clock = clock
+        self._put = put
+        """Called when parcels of a conversation are in the outbox."""
         self._waiting: set[asyncio.Timeout] = set()
 
     def stop(self) -> None:
@@ -138,11 +142,21 @@ class ChannelInbox:
     async def _told(self, message: StoredMessage) -> ChannelMessage | PermissionAnswer:
         if pressed := _PRESS.fullmatch(message.text):
             return _permission(message, pressed[1], allow=pressed[2] == "allow")
-        answered = _ANSWER.fullmatch(message.text)
-        # Without the question it is just a sentence: "no thanx".
-        if answered and await self._store.was_asked(message.conversation, f"{QUESTION}{answered[2].lower()}"):
-            return _permission(message, answered[2].lower(), allow=answered[1].lower().startswith("y"))
+        if answered := _ANSWER.fullmatch(message.text):
+            code, allow = answered[2].lower(), answered[1].lower().startswith("y")
+            if await self._chosen(message, code, "allow" if allow else "deny"):
+                return _permission(message, code, allow=allow)
         return channel_message(message)
+
+    async def _chosen(self, message: StoredMessage, code: str, value: str) -> bool:
+        """Make a choice by its code; False if it was not asked, or is decided: then it is a sentence like any other."""
+        where = message.conversation
+        key = await self._store.choice_key(where, f"{QUESTION}{code}", value)
+        if key is None:
+            return False
+        made = await self._store.choose(key, where, sender=message.author.id, message_id=message.id)
+        self._put(where)  # the edit of the question is in the outbox
+        return not made.refused
 
     @asynccontextmanager
     async def _stoppable(self, scope: asyncio.Timeout) -> AsyncIterator[None]:

@@ -29,9 +29,9 @@ class ChannelInboxVerbs(Verbs):
         """Record that the client has all messages up to this one; it never goes back."""
         await self._database.write(lambda tx: acknowledge(tx, conversation, seq))
 
-    async def was_asked(self, conversation: ConversationKey, question: str) -> bool:
-        """Whether a question with choices was asked in the channel."""
-        return await self._database.read(lambda tx: was_asked(tx, conversation, question))
+    async def choice_key(self, conversation: ConversationKey, question: str, value: str) -> str | None:
+        """The key of a choice by its value; None if the question was not asked in the channel."""
+        return await self._database.read(lambda tx: choice_key(tx, conversation, question, value))
 
 
 def passed_on(tx: Tx, conversation: ConversationKey, after: int | None, limit: int) -> list[str]:
@@ -63,8 +63,10 @@ def acknowledge(tx: Tx, conversation: ConversationKey, seq: int) -> None:
         )
 
 
-def was_asked(tx: Tx, conversation: ConversationKey, question: str) -> bool:
-    """Whether the channel has a question of this id."""
-    channel = str(conversation.whole_channel)
-    found = tx.execute("SELECT 1 FROM choices WHERE question = ? AND channel = ? LIMIT 1", (question, channel))
-    return found.fetchone() is not None
+def choice_key(tx: Tx, conversation: ConversationKey, question: str, value: str) -> str | None:
+    """The key of a choice; of a question that was asked twice, the newest."""
+    row = tx.execute(
+        "SELECT key FROM choices WHERE question = ? AND channel = ? AND value = ? ORDER BY created DESC, key LIMIT 1",
+        (question, str(conversation.whole_channel), value),
+    ).fetchone()
+    return None if row is None else str(row["key"])

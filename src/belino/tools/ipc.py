@@ -277,7 +277,9 @@ def _look(path: Path) -> _Look:
         return _Look()
     # The container writes under a hidden name, and renames it when it is complete.
     return _Look(
-        requests=tuple(name for name in found if not name.startswith(".")), unread=len(unread), has_refs=has_refs
+        requests=tuple(name for name in found if not name.startswith(".")),
+        unread=sum(not name.startswith(".") for name in unread),
+        has_refs=has_refs,
     )
 
 
