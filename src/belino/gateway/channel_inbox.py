@@ -11,7 +11,7 @@ from belino.aio.deadline import deadline, ring
 from belino.context.line_format import placeholder
 from belino.context.readings import own_words
 from belino.domain.choice import Choice
-from belino.domain.errors import ToolError
+from belino.domain.errors import Busy, ToolError
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.reply import ParcelState
@@ -77,10 +77,12 @@ class ChannelInbox:
         self._clock = clock
         self._put = put
         """Called when parcels of a conversation are in the outbox."""
+        self._stopping = False
         self._waiting: set[asyncio.Timeout] = set()
 
     def stop(self) -> None:
         """Let no client wait any longer."""
+        self._stopping = True
         for scope in self._waiting:
             ring(scope)
 
@@ -88,6 +90,8 @@ class ChannelInbox:
         self, where: ConversationKey, *, after: int | None, seconds: float
     ) -> tuple[ChannelMessage | PermissionAnswer, ...]:
         """What the client has not got yet, waiting for some; without `after`, what it has not acknowledged."""
+        if self._stopping:
+            raise Busy("belino is stopping; ask again in a moment")
         async with self._events.subscribe(lambda other: other in (None, where)) as notices:
             if found := await self._found(where, after):
                 return found

@@ -218,6 +218,7 @@ class Gateway(AccountOperations, MediaViews):
             self._readers.start(group)
             await self._stopping.wait()
             failpoint("stop.begin")
+            self.channel_inbox.stop()
             self.accounts.stop()
             self._readers.stop()
             for task in others:
@@ -250,7 +251,6 @@ class Gateway(AccountOperations, MediaViews):
     def stop(self) -> None:
         """Ask `run` to end."""
         self._stopping.set()
-        self.channel_inbox.stop()
 
     async def accept(self, arrival: Arrival, cursor: str | None = None) -> Taken:
         """Accept an arrival; when this returns, arrival and cursor are on disk."""
