@@ -4,6 +4,8 @@ import asyncio
 import io
 import json
 import os
+import re
+import tomllib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -13,8 +15,9 @@ from typing import Any
 import pytest
 
 from belino.agents.channel import Agent, Config
+from belino.cli.command import make_parser
 from belino.cli.mcp_channel import CHANNEL, PERMISSION, ChannelRelay
-from belino.config import AgentConfig
+from belino.config import AgentConfig, from_table
 from belino.config import Config as Settings
 from belino.domain.message import ChatType, ConversationKey, Quote
 from belino.gateway.channel_inbox import ChannelMessage, PermissionAnswer, PermissionRequest
@@ -279,3 +282,14 @@ async def test_claude_code_gets_messages_answers_them_and_asks_for_permission_th
                 assert [each["content"] for each in client.got(CHANNEL)] == ["next"]
                 told = await client.call("tools/call", name="acknowledge", arguments={})
                 assert told["content"][0]["text"] == "Acknowledged."
+
+
+@pytest.mark.parametrize(("page", "place"), [("channel", "telegram:default:12345"), ("container", "telegram:default")])
+def test_the_example_of_the_page_is_a_configuration(page: str, place: str) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "agents" / f"{page}.md").read_text(encoding="utf-8")
+    (written,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    agent = from_table(tomllib.loads(written)).agent.places[place]
+    assert (agent.kind, agent.ipc) == (("channel", False) if page == "channel" else ("demo", True))
+    for found in re.findall(r"```json\n(.*?)```", text, re.DOTALL):
+        _, *arguments = json.loads(found)["mcpServers"]["belino"]["args"]
+        assert make_parser("mcp").parse_args(arguments).channel

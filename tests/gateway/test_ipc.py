@@ -13,8 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
+from typing import Literal
 
 import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
 
 from belino.cli.mcp_ipc import IpcServer
 from belino.config import AdapterConfig, AgentConfig, Config
@@ -400,3 +403,22 @@ def test_the_server_inside_says_that_no_gateway_answers(tmp_path: Path) -> None:
     assert result["isError"]
     assert "did not answer" in result["content"][0]["text"]
     assert not list((tmp_path / "requests").iterdir())
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_real_client_uses_the_server_inside(dock: Dock, mode: Literal["auto", "legacy"]) -> None:
+    async with dock.at_work() as gateway:
+        _, ref = await picture(dock, gateway)
+
+        async def use() -> list[str]:
+            command = ["-m", "belino", "mcp", "--ipc", str(dock.folder())]
+            async with Client(StdioServerParameters(command=sys.executable, args=command), mode=mode) as client:
+                assert "fetch_media" in {tool.name for tool in (await client.list_tools()).tools}
+                refused = await client.call_tool("fetch_media", {"ref": "mem_000000000000"})
+                assert refused.is_error
+                return [block.type for block in (await client.call_tool("fetch_media", {"ref": ref})).content]
+
+        using = asyncio.ensure_future(use())
+        while not using.done():
+            await dock.look(gateway)
+        assert "image" in using.result()
