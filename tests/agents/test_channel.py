@@ -142,7 +142,7 @@ async def test_a_sentence_of_that_form_is_a_message_unless_its_code_was_asked(ho
 
 async def test_the_first_answer_counts_and_is_the_same_when_it_is_given_again(house: House) -> None:
     async with house.at_work() as gateway:
-        await gateway.accept(house.say())
+        await house.ask(gateway, house.say())
         await gateway.channel_inbox.ask(DM, BASH)
         await house.ask(gateway, house.say("yes abcde"))
         for _ in range(2):
@@ -262,6 +262,15 @@ async def test_claude_code_gets_messages_answers_them_and_asks_for_permission_th
                 about = message["meta"]["message_id"]
                 said = await client.call("tools/call", name="reply", arguments={"text": "I see", "reply_to": about})
                 assert "sent (id:" in said["content"][0]["text"], said
+                folder = Home.at(tmp_path / "home").outgoing(MAIN)
+                assert str(folder) in begun["instructions"]
+                (folder / "chart.png").write_bytes(make_png(3, 3))
+                with_file = {"text": "here", "files": [str(folder / "chart.png")]}
+                said = await client.call("tools/call", name="reply", arguments=with_file)
+                assert "chart.png" in str(said) and "isError" not in said, said
+                (tmp_path / "other.png").write_bytes(make_png(3, 3))
+                outside = {"text": "here", "files": [str(tmp_path / "other.png")]}
+                assert (await client.call("tools/call", name="reply", arguments=outside))["isError"]
                 client.tell(
                     "notifications/claude/channel/permission_request",
                     request_id="abcde", tool_name="Bash", description="d", input_preview="{}",

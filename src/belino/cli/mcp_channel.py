@@ -72,7 +72,8 @@ class ChannelRelay(Relay):
         given: Mapping[str, Any] = params if isinstance(params, dict) else {}
         match method:
             case "initialize":
-                return _with_channel(super()._ask(asked))
+                folder = self._home.outgoing(self._conversation)
+                return _with_channel(super()._ask(asked), f"{INSTRUCTIONS} Save files to send in {folder} first.")
             case "notifications/initialized":
                 Thread(target=self._push, daemon=True).start()
                 return super()._ask(asked)
@@ -156,13 +157,13 @@ class ChannelRelay(Relay):
         return needed_gateway(self._home).ask("POST", f"/api/channel/{what}", told, seconds=seconds)
 
 
-def _with_channel(answer: Any) -> Any:
+def _with_channel(answer: Any, instructions: str) -> Any:
     """The gateway's answer, with what a channel can do besides."""
     if isinstance(answer, dict) and isinstance(result := answer.get("result"), dict):
         experimental: dict[str, Any] = {"claude/channel": {}, "claude/channel/permission": {}}
         own = result.setdefault("capabilities", {})
         own["experimental"] = {**own.get("experimental", {}), **experimental}
-        result["instructions"] = INSTRUCTIONS
+        result["instructions"] = instructions
     return answer
 
 
