@@ -28,6 +28,12 @@ PARTS = {
     "grant_id": "x",
     "ref": "web_000000000000",
 }
+CHANNEL_CALLS: dict[str, dict[str, object]] = {
+    "next": {},
+    "ack": {"seq": 1},
+    "reply": {"text": "hi"},
+    "permission": {"request_id": "abcde", "tool_name": "Bash"},
+}
 UPGRADE = {
     "Upgrade": "websocket",
     "Connection": "Upgrade",
@@ -103,6 +109,10 @@ async def test_a_token_of_another_conversation_finds_nothing_on_any_route(site: 
         ],
         ("GET", "/api/context"): [(f"/api/context?conversation={MAIN}&at=mine", {})],
         ("GET", "/api/search"): [(f"/api/search?conversation={MAIN}&intent=mine", {})],
+        **{
+            ("POST", f"/api/channel/{what}"): [(f"/api/channel/{what}", {"json": {"conversation": MAIN, **more}})]
+            for what, more in CHANNEL_CALLS.items()
+        },
         ("POST", "/mcp"): [("/mcp", {"json": {}, "headers": {"X-Belino-Conversation": MAIN}})],
     }
     named[("GET", "/mcp")] = named[("DELETE", "/mcp")] = named[("POST", "/mcp")]

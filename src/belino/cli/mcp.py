@@ -10,11 +10,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from io import TextIOWrapper
+from pathlib import Path
 from threading import BoundedSemaphore, Lock
 from typing import Any, TextIO
 
 from belino.cli import OK
 from belino.cli.client import needed_gateway, no_conversation
+from belino.cli.command import seconds_up_to
 from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey
 from belino.storage.home import Home
@@ -27,21 +29,39 @@ PARSE_ERROR, INVALID_REQUEST, UNAVAILABLE = -32700, -32600, -32000
 
 
 def mcp_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
         "--conversation",
-        required=True,
         metavar="CONVERSATION",
         help="whose tools they are (platform:account:channel[:thread])",
+    )
+    which.add_argument(
+        "--ipc", type=Path, metavar="DIR", help="inside a container: the conversation's folder ipc/, mounted there"
+    )
+    parser.add_argument(
+        "--channel", action="store_true", help="also push the conversation's messages to the client (Claude Code)"
+    )
+    parser.add_argument(
+        "--wait", type=seconds_up_to(3_600), default=330.0, metavar="SECONDS", help="how long --ipc waits for an answer"
     )
 
 
 def run_mcp(args: Namespace) -> int:
+    if args.ipc is not None:
+        from belino.cli.mcp_ipc import serve_ipc
+
+        return serve_ipc(args.ipc.absolute(), args.wait)
     home = Home.at(args.home)
     conversation = ConversationKey.parse(args.conversation)
     known = {each["channel"] for each in needed_gateway(home).get("/api/channels")["channels"]}
     if str(conversation.whole_channel) not in known:
         raise no_conversation(conversation)
-    Relay(home, conversation, sys.stdout).serve(sys.stdin)
+    if args.channel:
+        from belino.cli.mcp_channel import ChannelRelay
+
+        ChannelRelay(home, conversation, sys.stdout).serve(sys.stdin)
+    else:
+        Relay(home, conversation, sys.stdout).serve(sys.stdin)
     return OK
 
 

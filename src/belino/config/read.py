@@ -19,7 +19,7 @@ from belino.net.proxy import ProxyConfig
 if TYPE_CHECKING:
     from belino.storage.home import Home
 
-AGENT_KEYS = ("kind", "name", "models", "places")
+AGENT_KEYS = ("kind", "name", "models", "ipc", "places")
 
 
 def load(home: "Home", path: Path | None = None) -> Config:
@@ -140,9 +140,12 @@ def _one_agent(table: Mapping[str, Any], path: str) -> AgentConfig:
     models = own.get("models", [])
     if not isinstance(models, list) or not all(isinstance(model, str) and model.strip() for model in models):
         raise ConfigError(f"{path}.models must be a list of names, not {what(models)}")
+    ipc = own.get("ipc", False)
+    if not isinstance(ipc, bool):
+        raise ConfigError(f"{path}.ipc must be true or false, not {what(ipc)}")
     plugin = registry.find("agents", kind)
     built = build(plugin.config_type, options, path, also=AGENT_KEYS)
-    return AgentConfig(kind=kind, name=name, models=tuple(models), options=built)
+    return AgentConfig(kind=kind, name=name, models=tuple(models), ipc=ipc, options=built)
 
 
 def _place(name: str) -> str:

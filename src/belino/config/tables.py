@@ -233,6 +233,9 @@ class AgentConfig:
     kind: str = setting("demo", "The kind of agent that answers.")
     name: str = setting("belino", "The name the agent answers under.")
     models: tuple[str, ...] = setting((), "The models that people may choose from by `/model NAME`.")
+    ipc: bool = setting(
+        False, "Whether an agent in a container calls its tools through files in `media/<conversation>/ipc/`."
+    )
     options: Any = field(default_factory=_demo_options)
     """The agent's own Config, read from the same table."""
     places: Mapping[str, "AgentConfig"] = field(default_factory=dict)

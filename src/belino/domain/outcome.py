@@ -80,6 +80,12 @@ class Stage(StrEnum):
     DELIVERY = "delivery"
 
 
+CHOSE_SILENCE = "chose silence"
+"""Begins the reason of a turn whose agent answered with nothing."""
+PASSED_ON = "passed on to the channel's client"
+"""The reason of a turn whose message a connected client answers in its own time."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One event in the processing of a message, with its time and reason."""

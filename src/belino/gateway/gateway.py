@@ -40,6 +40,7 @@ from belino.domain.turn import Toolbox
 from belino.gateway.access import wake_words, why_not_still
 from belino.gateway.accounts import Accounts, MakeAdapter, TakesPosts, from_registry
 from belino.gateway.cassettes import WrittenCassette, begin, finish, secrets_of
+from belino.gateway.channel_inbox import ChannelInbox
 from belino.gateway.commands import CommandCallbacks, Commands
 from belino.gateway.events import EventBus
 from belino.gateway.explain import retry_failed
@@ -63,6 +64,7 @@ from belino.net.tap import Closable, TappedClient, has_behalf, on_behalf
 from belino.storage.home import Home
 from belino.storage.static_vectors import SearchConfig
 from belino.storage.store import Store, open_store
+from belino.tools.ipc import Bridge, BridgeTools
 from belino.turns.agents import Agents
 from belino.turns.environment import Environment, TurnMedia, TurnObservers
 from belino.turns.reply import Downloads, Flushed, Replies
@@ -212,9 +214,11 @@ class Gateway(AccountOperations, MediaViews):
             others.append(group.create_task(try_all_decoders(self.clock)))
             others.append(group.create_task(self._backups.run()))
             others.append(group.create_task(self._signs.run()))
+            others.append(group.create_task(self._bridge.run()))
             self._readers.start(group)
             await self._stopping.wait()
             failpoint("stop.begin")
+            self.channel_inbox.stop()
             self.accounts.stop()
             self._readers.stop()
             for task in others:
@@ -353,6 +357,8 @@ class Gateway(AccountOperations, MediaViews):
         self._backups = Backups(self.config.backup, self.home, self.clock)
         self._signs = Signs(self.adapters, self.config.delivery.sign, self.clock)
         self._turns = self._make_turns()
+        self._bridge = self._make_bridge()
+        self.channel_inbox = ChannelInbox(self.store, self._replies, self.notices, self.clock, self._sender.wake)
         self._sessions = Sessions(
             self.store,
             self._turns.run,
@@ -380,8 +386,29 @@ class Gateway(AccountOperations, MediaViews):
 
     def _arrived(self, arrival: Arrival, taken: Taken) -> None:
         self.recorder.arrived(arrival, taken)
+        if taken.refs:
+            self._bridge.arrived(arrival.conversation)
         if taken.outcome is MessageOutcome.WAITING:
             self._signs.waits(arrival.conversation, arrival.id)
+
+    def _deleted(self) -> None:
+        self._bridge.deleted()
+        self._upkeep.deletion()
+
+    def _make_bridge(self) -> Bridge:
+        async def known() -> tuple[ConversationKey, ...]:
+            return tuple(summary.conversation for summary in await self.store.conversations())
+
+        toolbox = self._turns.container_toolbox
+        tools = BridgeTools(of_turn=partial(toolbox, of_turn=True), outside=partial(toolbox, of_turn=False))
+        return Bridge(
+            tools,
+            wanted=self.agents.in_container,
+            known=known,
+            folder=self.home.bridged,
+            lifetime=lambda: timedelta(minutes=self.config.media.ref_ttl_minutes),
+            clock=self.clock,
+        )
 
     def _stopped(self, message: StoredMessage) -> None:
         """Publish a message that no turn answers any more."""
@@ -399,7 +426,7 @@ class Gateway(AccountOperations, MediaViews):
             counters=self.counters,
             callbacks=IntakeCallbacks(
                 arrived=self._arrived,
-                deleted=self._upkeep.deletion,
+                deleted=self._deleted,
                 pairing_offered=self._sender.wake,
                 heard=self._health.heard,
             ),
@@ -448,6 +475,7 @@ class Gateway(AccountOperations, MediaViews):
                 commanded=lambda command, turn, message_id: self._commands.effect(
                     command, turn.conversation, message_id, reply_to=turn.reply_to
                 ),
+                begins=lambda where: self._bridge.begin(where),
             ),
         )
 

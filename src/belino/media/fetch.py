@@ -117,6 +117,14 @@ class MediaConfig:
             "most": 36_500,
         },
     )
+    ref_ttl_minutes: int = field(
+        default=30,
+        metadata={
+            "says": "How long an agent in a container may fetch media, in minutes after it was sent (`agent.ipc`).",
+            "least": 1,
+            "most": 52_560_000,
+        },
+    )
     sandbox: Literal["auto", "required"] = field(
         default="auto",
         metadata={"says": "`required` decodes nothing unless the sandbox is full; `belino doctor` shows its level."},

@@ -15,10 +15,11 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from belino.domain.errors import MediaError, MediaNotFound, MediaRefused, StoreError
+from belino.domain.errors import MediaError, MediaNotFound, MediaRefused, MediaTooLarge, StoreError
 from belino.storage.disk import on_disk, write_all
 
 if TYPE_CHECKING:
@@ -77,6 +78,12 @@ class PlainFile:
     def __init__(self, descriptor: int, path: str) -> None:
         self._descriptor = descriptor
         self.seen = _seen(path, os.fstat(descriptor))
+
+    def read(self, most: int) -> bytes:
+        """All of its bytes; MediaTooLarge if there are more than `most`, whatever its size says."""
+        if len(found := os.pread(self._descriptor, most + 1, 0)) > most:
+            raise MediaTooLarge(f"it is larger than {most} bytes", limit=most)
+        return found
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Its bytes, read in a thread. Unfinished if it is written to during the read."""
@@ -158,6 +165,46 @@ class Jail:
                 write_all(descriptor, text.encode(errors="replace"))
             finally:
                 os.close(descriptor)
+
+    def make(self, folder: str) -> None:
+        """Create a folder with owner-only access, if nothing has its name."""
+        above, _, name = folder.rpartition("/")
+        with self._folder(above) as handle, suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=handle)
+
+    def names(self, folder: str, *, most: int) -> list[str]:
+        """Up to `most` names in a folder, in no order; the rest of a larger folder is not read."""
+        with suppress(FileNotFoundError), self._folder(folder) as handle, os.scandir(handle) as entries:
+            return [entry.name for entry in islice(entries, most)]
+        return []
+
+    def read(self, path: str, *, most: int) -> bytes:
+        """The bytes of a small regular file; MediaError if it is larger, or none."""
+        with self.open(path) as file:
+            return file.read(most)
+
+    def replace(self, path: str, content: bytes) -> None:
+        """Write a whole file at once, in the place of any other of its name; a reader sees one or the other."""
+        folder, _, name = path.rpartition("/")
+        own = f".{secrets.token_hex(8)}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with self._folder(folder) as handle:
+            descriptor = os.open(own, flags, 0o600, dir_fd=handle)
+            try:
+                write_all(descriptor, content)
+                os.rename(own, name, src_dir_fd=handle, dst_dir_fd=handle)
+            except OSError:
+                with suppress(OSError):
+                    os.unlink(own, dir_fd=handle)
+                raise
+            finally:
+                os.close(descriptor)
+
+    def rename(self, path: str, name: str) -> None:
+        """Give a file another name in its folder."""
+        folder, _, before = path.rpartition("/")
+        with self._folder(folder) as handle:
+            os.rename(before, name, src_dir_fd=handle, dst_dir_fd=handle)
 
     def remove(self, path: str) -> None:
         """Delete a file, if it is there."""

@@ -1,19 +1,20 @@
 """Session files: copies of media in a session's folder, under names that are safe to write."""
 
 import errno
+import json
 import os
 import re
 import stat
 import unicodedata
-from collections.abc import Collection
-from contextlib import ExitStack
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from pathlib import Path
 
 from belino.domain.errors import StoreError, StoreFull
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.safe_text import clean_mime
-from belino.media.jail import Jail
+from belino.media.jail import DEEP, Jail, Seen
 
 STEM_CHARS = 60
 STEM_BYTES = 160
@@ -22,8 +23,14 @@ MARK = "---"
 """Separates the sender's name and the ref in the name of a copy."""
 PIECE = 1 << 20
 INCOMING = "incoming"
+IPC = "ipc"
+"""The folder that a container sees, next to `incoming`."""
+IPC_MEDIA, IPC_RESPONSES = f"{IPC}/media", f"{IPC}/responses"
 LOOKED_AT = 100_000
+DELETED_ANSWER: Mapping[str, object] = {"ok": False, "error": "something was deleted in this channel; ask again"}
+TOO_LARGE = "the result is too large; ask for less at a time"
 
+_RESPONSE = re.compile(r"([A-Za-z0-9_-]{1,64})\.json")
 _EXTENSION = re.compile(r"[a-z0-9]{1,10}")
 _MIME_EXTENSIONS = {
     "image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp", "image/bmp": "bmp",
@@ -78,27 +85,58 @@ def place(folder: Path, name: str, source: Path) -> Path:
 
 
 def remove_copies(folder: Path, refs: Collection[str]) -> int:
-    """Delete every copy of these refs below a conversation's folder. Returns how many there were."""
+    """Delete every copy of these refs below a conversation's folder. Returns how many there were.
+
+    A container's list of refs goes too, and answers that it has not read: they may hold what was deleted.
+    """
     marks = [f"{MARK}{ref}" for ref in refs]
     with Jail(folder) as jail:
-        copies = [
-            seen.path
-            for seen in jail.files(INCOMING, most=LOOKED_AT)
-            if any(mark in seen.path.removeprefix(f"{INCOMING}/") for mark in marks)
-        ]
-        for path in copies:
-            jail.remove(path)
+        copies = [seen.path for seen in _copies(jail) if any(mark in seen.path.partition("/")[2] for mark in marks)]
+        unread = _below(jail, IPC_RESPONSES)
+        listed = [seen for seen in _below(jail, IPC, deep=0) if seen.name == "media_refs.json"]
+        for path in (*copies, *(seen.path for seen in (*unread, *listed))):
+            _remove(jail, path)
+    for seen in unread:
+        if answered := _RESPONSE.fullmatch(seen.name):
+            write_response(folder, answered[1], DELETED_ANSWER)
     return len(copies)
+
+
+def write_response(folder: Path, own: str, answer: Mapping[str, object], *, most: int | None = None) -> None:
+    """Write the answer to a container's request; one that is over `most` bytes is replaced by an error."""
+    content = json.dumps({"id": own, **answer}, separators=(",", ":")).encode(errors="replace")
+    if most is not None and len(content) > most:
+        content = json.dumps({"id": own, "ok": False, "error": TOO_LARGE}).encode()
+    with Jail(folder) as jail:
+        jail.replace(f"{IPC_RESPONSES}/{own}.json", content)
 
 
 def remove_older(folder: Path, before: datetime) -> int:
     """Delete copies in the session's folder that were not written or read since then. Returns how many there were."""
     bound = before.timestamp() * 1e9
     with Jail(folder) as jail:
-        old = [seen.path for seen in jail.files(INCOMING, most=LOOKED_AT) if max(seen.mtime_ns, seen.atime_ns) < bound]
+        found = (*_copies(jail), *_below(jail, IPC_RESPONSES))
+        old = [seen.path for seen in found if max(seen.mtime_ns, seen.atime_ns) < bound]
         for path in old:
-            jail.remove(path)
+            _remove(jail, path)
     return len(old)
+
+
+def _copies(jail: Jail) -> list[Seen]:
+    return [*_below(jail, INCOMING), *_below(jail, IPC_MEDIA)]
+
+
+def _below(jail: Jail, folder: str, *, deep: int = DEEP) -> list[Seen]:
+    """The files below a folder; none if a container has put something else in its place."""
+    try:
+        return list(jail.files(folder, deep=deep, most=LOOKED_AT))
+    except OSError:
+        return []
+
+
+def _remove(jail: Jail, path: str) -> None:
+    with suppress(OSError):  # a container may change its folder at any time
+        jail.remove(path)
 
 
 def _kept(character: str) -> bool:

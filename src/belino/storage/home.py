@@ -98,10 +98,15 @@ class Home:
             _make_private(outgoing / name)
         return outgoing
 
+    def bridged(self, conversation: ConversationKey) -> Path:
+        """The conversation's folder, with `ipc/` in it for a container."""
+        _make_private(self.folder(conversation) / "ipc")
+        return self.folder(conversation)
+
     def session_folders(self, conversations: Iterable[ConversationKey]) -> list[Path]:
         """Of these conversations, the folders of sessions that were ever given a file."""
         folders = (self.path / "media" / folder_name(conversation) for conversation in conversations)
-        return [folder for folder in folders if (folder / "incoming").is_dir()]
+        return [folder for folder in folders if (folder / "incoming").is_dir() or (folder / "ipc").is_dir()]
 
     def has_outgoing(self, conversation: ConversationKey) -> bool:
         """Whether that folder exists."""

@@ -476,6 +476,11 @@ M041_PRIVATE_PARCELS = """
 ALTER TABLE parcels ADD COLUMN only_to TEXT;
 """
 
+# `acknowledged`: the seq of the last message that a channel's client acknowledged.
+M042_ACKNOWLEDGED_MESSAGES = """
+ALTER TABLE chat_settings ADD COLUMN acknowledged INTEGER NOT NULL DEFAULT 0;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -518,4 +523,5 @@ STEPS = (
     M039_CHOICES,
     M040_CHANNEL_SERVERS,
     M041_PRIVATE_PARCELS,
+    M042_ACKNOWLEDGED_MESSAGES,
 )

@@ -17,6 +17,7 @@ from belino.search.weights import WEIGHTS, Weights
 from belino.storage import uploads
 from belino.storage.access import AccessVerbs
 from belino.storage.blobs import Blobs
+from belino.storage.channel_inbox import ChannelInboxVerbs
 from belino.storage.choices import ChoiceVerbs
 from belino.storage.commands import CommandVerbs
 from belino.storage.database import Database, DiskState, to_micros
@@ -87,6 +88,7 @@ class Store(
     AccessVerbs,
     OwnerVerbs,
     ChoiceVerbs,
+    ChannelInboxVerbs,
     CommandVerbs,
     ParticipationVerbs,
 ):

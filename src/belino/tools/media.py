@@ -108,6 +108,8 @@ async def list_media(context: ToolContext, given: Mapping[str, object]) -> tuple
     named = arguments.choice("kind", [ANY_KIND, *MediaKind], ANY_KIND)
     kind = MediaKind(named) if named != ANY_KIND else None
     since = arguments.since("since", context.clock.now(), context.archive.zone)
+    if context.refs_since is not None:
+        since = max(since or context.refs_since, context.refs_since)
     limit = arguments.number("limit", default=LIST_DEFAULT, most=LIST_MOST)
     before, near = read_cursor(arguments.text("cursor")), arguments.text("near")
     style = arguments.choice("format", FORMATS, "compact")

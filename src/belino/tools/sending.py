@@ -30,7 +30,7 @@ from belino.domain.units import format_size
 from belino.media.daily_limit import Meter
 from belino.media.image.header import HEADER_BYTES
 from belino.media.jail import Jail
-from belino.media.session_files import safe_name
+from belino.media.session_files import IPC_MEDIA, safe_name
 from belino.net.guard import parse_url
 from belino.net.stream import bounded
 from belino.tools.arguments import Arguments
@@ -186,7 +186,7 @@ async def _from_path(outlet: Outlet, path: str) -> Offer:
 def _places(folder: Path, path: str) -> Iterator[str]:
     """The candidates for a path, below the conversation's folder; opening them in the jail is the check."""
     inside = path.removeprefix(f"{folder}/")
-    if inside.startswith(("outgoing/", "incoming/")):
+    if inside.startswith(("outgoing/", "incoming/", f"{IPC_MEDIA}/")):
         yield inside
     if not path.startswith("/"):
         yield from (f"{place}/{path.removeprefix('./')}" for place in FOLDERS)

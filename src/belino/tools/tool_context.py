@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,8 @@ class ToolContext:
     """Refs and hashes of the pictures given in this turn."""
     answers: Collection[str] = ()
     """The ids of the messages that the turn answers."""
+    refs_since: datetime | None = None
+    """Older refs have expired for this agent; None if none do."""
 
     @property
     def channel(self) -> ConversationKey:
@@ -102,6 +105,8 @@ async def known_ref(context: ToolContext, ref_id: str) -> RefRecord | None:
     record = await context.library.ref(context.channel, ref_id)
     if record is None and await context.library.gone_since(context.channel, ref_id) is not None:
         raise ToolError(f"{ref_id} was deleted by its sender; do not use what you saw of it")
+    if record is not None and context.refs_since is not None and record.sent < context.refs_since:
+        raise ToolError(f"{ref_id} has expired (media.ref_ttl_minutes); ask for the file to be sent again")
     return record
 
 

@@ -34,6 +34,8 @@ _TOOLS = (
     (CHANNEL_CONTEXT, channel_context),
     (CHANNEL_MESSAGES, channel_messages),
 )
+READING_TOOLS = tuple(spec.name for spec, _ in _TOOLS)
+"""Tools that change nothing, and may run again."""
 SPECS: tuple[ToolSpec, ...] = (*(spec for spec, _ in _TOOLS), SEND_MEDIA)
 
 Tool = Callable[[Mapping[str, object]], Awaitable[tuple[Block, ...]]]

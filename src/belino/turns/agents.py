@@ -96,6 +96,10 @@ class Agents:
         """The kind of agent; one kind cannot read the memory of another."""
         return self._kind(agent_at(self._config, conversation))
 
+    def in_container(self, conversation: ConversationKey) -> bool:
+        """Whether its tools are also served through files."""
+        return agent_at(self._config, conversation).ipc
+
     def models(self, conversation: ConversationKey) -> tuple[str, ...]:
         """The models that people may choose from in a conversation."""
         return agent_at(self._config, conversation).models

@@ -56,6 +56,8 @@ class TurnObservers:
     signs: Signs
     commanded: Callable[[ChatCommand, ClaimedTurn, str], Awaitable[CommandEffect]]
     """Says what the spoken command of a turn changes, and its answer; with the id of its message."""
+    begins: Callable[[ConversationKey], Awaitable[None]]
+    """Called before the agent runs: for a container, its folder is made ready."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,14 +134,28 @@ class Replies:
 
     async def ask(self, claimed: ClaimedTurn, question: str, choices: Sequence[Choice]) -> str:
         """Send a question with choices at once; returns its id."""
-        where, limits, own = claimed.conversation, self._limits(claimed.conversation), new_key()
-        words = question if limits.buttons else numbered(question, choices)
-        reply = Reply(conversation=where, text=words)
-        parcels = plan(reply, (), limits, turn=NO_TURN, trace=f"question-{own}")
-        offered = _for_sender(claimed, choices)
-        await self._store.offer_choices(own, parcels[-1], offered, is_numbered=not limits.buttons, unasked=parcels)
-        self._put(where)
+        where, own, has_buttons = claimed.conversation, new_key(), self._limits(claimed.conversation).buttons
+        words = question if has_buttons else numbered(question, choices)
+        await self.put_question(where, own, words, _for_sender(claimed, choices), is_numbered=not has_buttons)
         return own
+
+    async def put_question(
+        self, where: ConversationKey, own: str, words: str, choices: Sequence[Choice], *, is_numbered: bool = False
+    ) -> None:
+        """Send a question under an id; if it is numbered, a number alone is an answer."""
+        parcels = plan(
+            Reply(conversation=where, text=words), (), self._limits(where), turn=NO_TURN, trace=f"question-{own}"
+        )
+        await self._store.offer_choices(own, parcels[-1], choices, is_numbered=is_numbered, unasked=parcels)
+        self._put(where)
+
+    async def say(self, where: ConversationKey, text: str, reply_to: str | None = None) -> tuple[str, ...]:
+        """Send a text without a turn; returns the keys of its parcels."""
+        reply, own = Reply(conversation=where, text=text, reply_to=reply_to), secrets.randbits(62)
+        parcels = plan(reply, (), self._limits(where), turn=NO_TURN, trace=f"unasked-{own:x}")
+        await self._store.put_parcels(parcels)
+        self._put(where)
+        return tuple(parcel.key for parcel in parcels)
 
     async def parcels(
         self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note, choices: Sequence[Choice] = ()

@@ -35,6 +35,7 @@ from belino.domain.turn import (
     Usage,
 )
 from belino.media.fetch import Fetcher
+from belino.media.session_files import IPC_MEDIA
 from belino.net.tap import on_behalf
 from belino.storage.store import Store
 from belino.tools.acting import Acting
@@ -57,12 +58,14 @@ from belino.turns.reading import (
 )
 from belino.turns.reply import Replies
 from belino.turns.state import RecordingFetcher, TurnProgress, repaired
-from belino.turns.underway import Underway, WatchedToolbox
+from belino.turns.underway import Underway
 
 log = logging.getLogger(__name__)
 
 CANCEL_SECONDS = 5.0
 """How long a cancelled agent may take to end before it is abandoned."""
+IMAGE_BYTES = 1024 * 1024
+"""The largest picture that a container gets as a picture."""
 NOTE_CHARS = 500
 """Characters of a tool's progress note that people see."""
 
@@ -111,6 +114,7 @@ class TurnRunner:
         self._replied = observers.replied
         self._signs = observers.signs
         self._commanded = observers.commanded
+        self._begins = observers.begins
         self._key = environment.home.key_file.read_bytes()
         self.underway = Underway()
         self._doing: dict[ConversationKey, str] = {}
@@ -213,6 +217,11 @@ class TurnRunner:
     def toolbox(self, conversation: ConversationKey) -> Toolbox:
         """A conversation's tools outside a turn."""
         return self._toolbox(conversation, self._fetcher)
+
+    def container_toolbox(self, conversation: ConversationKey, *, of_turn: bool) -> Toolbox:
+        """The same for an agent in a container: of the turn that runs there, if it is asked for."""
+        make = self.underway.tools.get(conversation) if of_turn else None
+        return (make or partial(self._toolbox, conversation, self._fetcher))(in_container=True)
 
     async def _answer(self, claimed: ClaimedTurn) -> TurnEnd | None:
         """The end of the turn; None if it starts again with a message that joined it."""
@@ -402,27 +411,23 @@ class TurnRunner:
         self, claimed: ClaimedTurn, progress: TurnProgress, session: Session, read: TurnReadings, *, is_whole: bool
     ) -> Turn:
         conversation = claimed.conversation
+        await self._begins(conversation)
         builder = self._prompt_builder(conversation)
         attaching = partial(self._attaching, claimed, progress)
         prompt = await builder.build(claimed, session, attaching, read, is_whole=is_whole)
         progress.tells(prompt.told, recovers=prompt.recovers, gives_context=prompt.gives_context)
         for step in prompt.steps:
             await progress.note(step)
+        fetcher = RecordingFetcher(self._fetcher, progress, self._tell_media)
+        own = partial(self._toolbox, conversation, fetcher, progress=progress, fence=builder.fence(claimed))
+        tools = self.underway.watched(claimed, own)
         return Turn(
             conversation=conversation,
             number=claimed.number,
             system=system_prompt(),
             blocks=prompt.blocks,
             messages=prompt.messages,
-            toolbox=WatchedToolbox(
-                self._toolbox(
-                    conversation,
-                    RecordingFetcher(self._fetcher, progress, self._tell_media),
-                    progress=progress,
-                    fence=builder.fence(claimed),
-                ),
-                partial(self.underway.seen, claimed.id),
-            ),
+            toolbox=tools(),
             memory=progress,
             folder=self._home.incoming(conversation),
             outgoing=self._home.outgoing(conversation) / "pending",
@@ -459,26 +464,32 @@ class TurnRunner:
         progress: TurnProgress | None = None,
         shown: Callable[[MediaBlock], None] | None = None,
         fence: str = "",
+        in_container: bool = False,
     ) -> Toolbox:
         """The channel's tools: for an agent, recorded in its turn's progress; with `shown`, for belino itself."""
         noted, agent = progress if shown is None else None, self._agents.at(conversation)
+        media, incoming = self._config.media, self._home.incoming(conversation)
+        lifetime = timedelta(minutes=media.ref_ttl_minutes)
         context = ToolContext(
             conversation=conversation,
             library=self._store,
             archive=self._store,
             fetcher=fetcher,
             history=self._history,
-            folder=self._home.incoming(conversation),
+            folder=incoming if not in_container else self._home.bridged(conversation) / IPC_MEDIA,
+            refs_since=self._clock.now() - lifetime if in_container else None,
             notes=noted.note if noted else None,
             shown=noted.shown if noted else shown,
             clock=self._clock,
             renderer=self._renderer(),
             understanding=self._understanding(),
             fence=fence or self._prompt_builder(conversation).fence_outside(conversation),
-            sees_images=agent.sees_images,
-            accepts=accepted_in(agent, in_prompt=shown is not None) if progress else TEXT_AND_PICTURES,
-            image_block_bytes=self._config.media.image_block_bytes,
-            image_block_side=self._config.media.image_block_side,
+            sees_images=agent.sees_images or in_container,
+            accepts=accepted_in(agent, in_prompt=shown is not None)
+            if progress and not in_container
+            else TEXT_AND_PICTURES,
+            image_block_bytes=min(media.image_block_bytes, IMAGE_BYTES if in_container else media.image_block_bytes),
+            image_block_side=media.image_block_side,
             manifest=progress.context if progress else (),
             shown_now=progress.shown_now if progress else set(),
             answers=progress.answers if progress else (),

@@ -8,15 +8,13 @@ from belino.context.manifest import in_context
 from belino.domain.choice import Choice
 from belino.domain.errors import StoreError
 from belino.domain.media import Blob, MediaBlock
-from belino.domain.outcome import Counters, MediaOutcome, Stage, Step, TurnState
+from belino.domain.outcome import CHOSE_SILENCE, Counters, MediaOutcome, Stage, Step, TurnState
 from belino.domain.ports import Clock
 from belino.domain.reply import Offer, Parcel
 from belino.domain.stored import ClaimedTurn, ManifestEntry, ReadPosition, RefRecord, Session, TurnEnd
 from belino.domain.turn import Compacted, Refused, Usage
 from belino.media.fetch import Fetcher, Progress
 from belino.storage.store import Store
-
-CHOSE_SILENCE = "chose silence"
 
 
 class TurnProgress:

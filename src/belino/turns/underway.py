@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from typing import Protocol
 
 from belino.aio.deadline import ring
 from belino.domain.media import Block
@@ -14,6 +16,12 @@ BY_PERSON = "stopped by a person"
 BY_MESSAGE = "stopped by a newer message"
 
 
+class MakeToolbox(Protocol):
+    """Makes the tools of a turn; for a container, its files are in the folder that the container sees."""
+
+    def __call__(self, *, in_container: bool = False) -> Toolbox: ...
+
+
 class Underway:
     """The turns that run now, at most one in each conversation."""
 
@@ -22,6 +30,8 @@ class Underway:
         """The deadline of what a turn does at the moment, by which it is stopped."""
         self.aborted: dict[ConversationKey, str] = {}
         """Conversations whose turn is stopped, each with the reason."""
+        self.tools: dict[ConversationKey, MakeToolbox] = {}
+        """Makes the tools of the turn that runs in a conversation."""
         self._turns: dict[ConversationKey, ClaimedTurn] = {}
         self._unseen: set[int] = set()
         self._again: set[int] = set()
@@ -47,6 +57,7 @@ class Underway:
             del self._turns[claimed.conversation]
         self._unseen.discard(claimed.id)
         self.scopes.pop(claimed.conversation, None)
+        self.tools.pop(claimed.conversation, None)
         self.aborted.pop(claimed.conversation, None)
 
     def begins(self, claimed: ClaimedTurn, scope: asyncio.Timeout) -> None:
@@ -77,6 +88,15 @@ class Underway:
     def seen(self, turn: int) -> None:
         """A turn called a tool or showed text."""
         self._unseen.discard(turn)
+
+    def watched(self, claimed: ClaimedTurn, make: MakeToolbox) -> MakeToolbox:
+        """Make the turn's tools so that their use is seen; a container gets them for as long as the turn runs."""
+
+        def watched(*, in_container: bool = False) -> Toolbox:
+            return WatchedToolbox(make(in_container=in_container), partial(self.seen, claimed.id))
+
+        self.tools[claimed.conversation] = watched
+        return watched
 
     def restart(self, conversation: ConversationKey, turn: int) -> int:
         """End a turn that the store has put back, without an answer. Returns how many messages wait again."""

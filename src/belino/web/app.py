@@ -18,6 +18,7 @@ from belino.domain.errors import BelinoError
 from belino.web import (
     access,
     api,
+    channel,
     chat,
     context,
     fetches,
@@ -181,6 +182,10 @@ def _chat_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/retry", api.retry_message, requires=own, site=site, methods=["POST"]),
         GuardedRoute("/api/context", context.show_context, requires=own, site=site),
         GuardedRoute("/api/search", context.search_channel, requires=own, site=site),
+        GuardedRoute("/api/channel/next", channel.next_messages, requires=own, site=site, methods=["POST"]),
+        GuardedRoute("/api/channel/ack", channel.acknowledge, requires=own, site=site, methods=["POST"]),
+        GuardedRoute("/api/channel/reply", channel.reply, requires=own, site=site, methods=["POST"]),
+        GuardedRoute("/api/channel/permission", channel.ask_permission, requires=own, site=site, methods=["POST"]),
     ]
 
 

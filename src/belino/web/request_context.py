@@ -20,6 +20,7 @@ from belino.domain.ports import Adapter, Clock, Taken
 from belino.domain.stored import ParcelRecord, RefRecord, StoredMessage, Tidied, UploadLimits
 from belino.domain.turn import Toolbox
 from belino.gateway.cassettes import WrittenCassette
+from belino.gateway.channel_inbox import ChannelInbox
 from belino.gateway.events import EventBus
 from belino.gateway.health import AdapterHealth
 from belino.gateway.owners import Groups, Owners
@@ -90,6 +91,8 @@ class WebGateway(Protocol):
     def web(self) -> PostsMessages | None: ...
     @property
     def history(self) -> History: ...
+    @property
+    def channel_inbox(self) -> ChannelInbox: ...
     @property
     def owners(self) -> Owners: ...
     @property
