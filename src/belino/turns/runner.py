@@ -104,6 +104,7 @@ class TurnRunner:
         self._home = environment.home
         self._clock = environment.clock
         self._insist = environment.insist
+        self._tools = environment.tools
         self._events = observers.events
         self._counters = observers.counters
         self._recorder = observers.recorder
@@ -408,21 +409,23 @@ class TurnRunner:
         progress.tells(prompt.told, recovers=prompt.recovers, gives_context=prompt.gives_context)
         for step in prompt.steps:
             await progress.note(step)
+        toolbox = WatchedToolbox(
+            self._toolbox(
+                conversation,
+                RecordingFetcher(self._fetcher, progress, self._tell_media),
+                progress=progress,
+                fence=builder.fence(claimed),
+            ),
+            partial(self.underway.seen, claimed.id),
+        )
         return Turn(
             conversation=conversation,
             number=claimed.number,
             system=system_prompt(),
             blocks=prompt.blocks,
             messages=prompt.messages,
-            toolbox=WatchedToolbox(
-                self._toolbox(
-                    conversation,
-                    RecordingFetcher(self._fetcher, progress, self._tell_media),
-                    progress=progress,
-                    fence=builder.fence(claimed),
-                ),
-                partial(self.underway.seen, claimed.id),
-            ),
+            toolbox=toolbox,
+            tools_at=partial(self._tools.open, conversation, toolbox),
             memory=progress,
             folder=self._home.incoming(conversation),
             outgoing=self._home.outgoing(conversation) / "pending",

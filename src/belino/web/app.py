@@ -156,6 +156,9 @@ def _open_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/static/{path:path}", pages.static, requires=public, site=site),
         GuardedRoute("/healthz", owner.healthz, requires=public, site=site),
         GuardedRoute("/api/login", access.log_in, requires=public, site=site, methods=["POST"]),
+        GuardedRoute(
+            "/mcp/turn", context.serve_turn_mcp, requires=public, site=site, methods=["GET", "POST", "DELETE"]
+        ),
         GuardedRoute(hook, hooks.take_hook, requires=public, site=site, methods=EVERY_METHOD),
     ]
 
