@@ -33,6 +33,8 @@ class Requires(StrEnum):
 
     OPEN = "open"
     """Nothing."""
+    TURN = "turn"
+    """The token of a running turn, which the route checks itself."""
     CONVERSATION = "conversation"
     """Any grant; the route checks each conversation it touches with `Visitor.must_see`."""
     PERSON = "person"

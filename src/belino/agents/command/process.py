@@ -80,7 +80,8 @@ class Process:
         finally:
             for task in self._tasks:
                 task.cancel()
-            await self._group.__aexit__(kind, error, trace)
+            if self._tasks:  # without the block's error, which a group would wrap
+                await self._group.__aexit__(None, None, None)
 
     async def _end(self) -> None:
         """Ask the leash to kill the program and what it started; if it does not, kill its process group."""
