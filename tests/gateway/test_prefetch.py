@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-
+from typing import Literal
 
 from belino.agents.command import Config as CommandConfig
 from belino.agents.http import Config as HttpConfig
@@ -24,7 +24,7 @@ LISTS = (
 class CommandHouse(House):
     """A house whose agent is a program that lists its folder."""
 
-    prefetch = "message"
+    prefetch: Literal["never", "message"] = "message"
     max_bytes = 1_000_000
 
     def config(self) -> Config:
