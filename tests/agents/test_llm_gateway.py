@@ -146,6 +146,7 @@ async def test_a_channel_that_is_attached_again_is_not_counted_besides(house: Mo
 async def test_pictures_whose_turns_left_the_memory_come_back_with_the_next_message(
     house: ModelHouse, server: ModelServer
 ) -> None:
+    house.wire.limits = replace(house.wire.limits, split_chars=None)
     house.options = {"history_tokens": 4000}
     server.script = looks
     message = house.say("fetch it")

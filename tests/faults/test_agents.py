@@ -59,15 +59,14 @@ async def huge_answer(_turn: Turn) -> AsyncIterator[ReplyPart]:
 
 @pytest.mark.parametrize("flood", [endless_words, huge_answer])
 async def test_an_answer_without_end_fails_its_turn_with_the_limit_and_the_remedy(
-    house: House, flood: Callable[[Turn], AsyncIterator[ReplyPart]]
+    house: House, flood: Callable[[Turn], AsyncIterator[ReplyPart]], caplog: pytest.LogCaptureFixture
 ) -> None:
     house.agent = Misbehaving(flood)
     async with house.at_work() as gateway:
         await house.ask(gateway, house.say())
         await house.ask(gateway, house.say(channel="team"))
         assert gateway.counters.turns == {TurnState.FAILED: 1, TurnState.ANSWERED: 1}
-        (notice,) = await gateway.owners.notices()
-        assert TOO_LONG in notice.text and "sessions.max_reply_chars" in notice.text
+    assert f"{TOO_LONG}, which sessions.max_reply_chars sets" in caplog.text
     (told, well) = house.wire.texts()
     assert told == "Sorry, I could not answer that: my answer became too long to send; ask for less, or for a file."
     assert well == "I am well"

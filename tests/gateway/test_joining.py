@@ -218,3 +218,15 @@ async def test_a_copy_with_a_file_starts_the_turn_again_with_it(house: House) ->
         await until(lambda: house.wire.texts() == ["what is this?"])
         (message,) = await gateway.store.messages(DM, [bare.id])
         assert len(message.media) == 1
+
+
+async def test_a_line_that_replies_to_another_message_is_a_question_of_its_own(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    said = [house.say("what is this?"), house.say("and this?"), house.say("the red one")]
+    said = [replace(one, reply_to=about) for one, about in zip(said, ("7", "8", "8"), strict=True)]
+    async with house.at_work() as gateway:
+        await door(gateway).many([(message, None) for message in said])
+        await until(lambda: house.wire.texts() == ["turn 1", "turn 2"])
+        asked = [[message.text for message in turn.messages] for turn in agent.turns]
+        assert asked == [["what is this?"], ["and this?", "the red one"]]
+        assert (await gateway.audit()).is_balanced

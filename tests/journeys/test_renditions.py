@@ -64,7 +64,7 @@ def pictures(answer: tuple[Block, ...] | str) -> int:
 
 
 def ask_everything(group: BusyGroup) -> None:
-    """Ann sends one of each and asks about it."""
+    """One of each comes with a question, from a person each: what one of them sends in a row is one question."""
     say, chat, ann = group.server.say, group.chat, group.ann
     files = {
         "report.pdf": {"document": FakeUpload(content=REPORT, name="report.pdf", mime="application/pdf")},
@@ -72,8 +72,8 @@ def ask_everything(group: BusyGroup) -> None:
         "film.mp4": {"video": FakeUpload(content=video(frames=40, size=(160, 90)), name="film.mp4", mime="video/mp4")},
         "voice": {"voice": FakeUpload(content=make_wav(2.0), duration=2, mime="audio/wav")},
     }
-    for name, fields in files.items():
-        say(chat, ann, caption=f"{BOT} about {name}", **fields)
+    for number, (name, fields) in enumerate(files.items(), start=1):
+        say(chat, {**ann, "id": ann["id"] + number}, caption=f"{BOT} about {name}", **fields)
     for number in range(4):
         caption = f"{BOT} about album" if number == 0 else None
         more = {"caption": caption} if caption else {}

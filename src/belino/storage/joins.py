@@ -18,8 +18,9 @@ _OPEN = """
 SELECT * FROM turns WHERE state IN ('waiting', 'running') AND conversation = ? ORDER BY id DESC LIMIT 1
 """
 _SAID = """
-SELECT id, text, edited, received, standing FROM messages WHERE id = ?1
-UNION ALL SELECT id, text, edited, received, standing FROM messages WHERE turn = ?2 AND joined <> ''
+SELECT id, platform_id, text, edited, received, standing, reply_to FROM messages WHERE id = ?1
+UNION ALL
+SELECT id, platform_id, text, edited, received, standing, reply_to FROM messages WHERE turn = ?2 AND joined <> ''
 """
 _PUT_BACK = "state = 'waiting', attempt = attempt - 1, started = NULL, restarts = restarts + 1"
 
@@ -63,7 +64,7 @@ def find_join(
     is_own = turn["author_id"] == message.author.id
     if is_own and (why := _by_content(turn, said, message, joining, when)) is not None:
         return Join(turn, why)
-    if turn["state"] == TurnState.RUNNING or not joining.is_line:
+    if turn["state"] == TurnState.RUNNING or not joining.is_line or (is_own and _is_about_another(said, message)):
         return None
     why = _as_line(tx, turn, joining, when, is_own=is_own)
     return None if why is None else Join(turn, why)
@@ -132,6 +133,12 @@ def _is_closed(tx: Tx, said: list[TableRow], message: Message) -> bool:
         (max(one["id"] for one in said), message.author.id),
     )
     return any(row["outcome"] == MessageOutcome.COMMAND or parse_command(row["text"]) is not None for row in since)
+
+
+def _is_about_another(said: list[TableRow], message: Message) -> bool:
+    """Whether a line replies to a message that the turn is not about: two questions, with an answer each."""
+    about = {one["reply_to"] for one in said} | {one["platform_id"] for one in said}
+    return message.reply_to is not None and message.reply_to not in about
 
 
 def _by_content(
