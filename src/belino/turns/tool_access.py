@@ -5,11 +5,14 @@ Tokens are only in memory: after a crash, a program that outlived the gateway ca
 
 import hashlib
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
+from belino.domain.media import Block, FileBlock
 from belino.domain.message import ConversationKey
-from belino.domain.turn import ToolAddress, Toolbox
+from belino.domain.turn import ToolAddress, Toolbox, ToolSpec
 
 PATH = "/mcp/turn"
 TOKEN_BYTES = 32
@@ -45,6 +48,24 @@ class ToolAccess:
     def find(self, token: str) -> tuple[ConversationKey, Toolbox] | None:
         """The conversation and tools of a valid token."""
         return self._open.get(_digest(token))
+
+
+class NamedFiles:
+    """A toolbox whose files are named without the path of this machine: they are in the session's folder."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return self._toolbox.specs
+
+    async def call(self, name: str, arguments: Mapping[str, object]) -> tuple[Block, ...]:
+        """Run a tool."""
+        blocks = await self._toolbox.call(name, arguments)
+        return tuple(
+            replace(block, path=Path(block.path.name)) if isinstance(block, FileBlock) else block for block in blocks
+        )
 
 
 def _digest(token: str) -> bytes:

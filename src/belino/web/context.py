@@ -10,6 +10,7 @@ from belino.domain.errors import NoSuchMessage, SeveralMessages, ToolError
 from belino.tools.arguments import Arguments
 from belino.tools.server import App, McpDoor
 from belino.turns.preview import as_json, preview
+from belino.turns.tool_access import NamedFiles
 from belino.web.auth import bearer_of, refuse_foreign_page, unauthorized
 from belino.web.fields import parse_conversation
 from belino.web.request_context import RouteCall
@@ -103,4 +104,4 @@ async def serve_turn_mcp(call: RouteCall) -> App:
     if found is None:
         raise unauthorized("This token belongs to no running turn.")
     conversation, toolbox = found
-    return McpDoor(lambda _: toolbox).app(conversation)
+    return McpDoor(lambda _: NamedFiles(toolbox)).app(conversation)

@@ -23,6 +23,7 @@ __all__ = ["Agent", "Config"]
 
 OWN_FOLDER = "command"
 REASON_CHARS = 300
+ELSEWHERE = "(Files of the chat are in the folder that the environment variable BELINO_FILES names.)"
 
 # Colours and cursor movements of a terminal.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -62,6 +63,8 @@ class Agent:
         template = program.resume if known and program.resume else program.command
         values = _values(turn, session, own, address)
         prompt = values["prompt"] if uses(template, "system") else f"{turn.system}\n{values['prompt']}"
+        if config.folder:
+            prompt = f"{prompt}\n\n{ELSEWHERE}"
         values["prompt"] = prompt
         words = fill(template, values, config.arguments)
         env = environment((*program.environment, *config.environment), self._variables(turn, values, address), own)
