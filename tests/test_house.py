@@ -61,9 +61,9 @@ ONLY_IN = {
     "safetensors": {"storage/static_vectors.py"},
 }
 MOST_MODULES = {
-    "agents": 15, "aio": 6, "bench": 28, "cassette": 4, "cli": 28, "config": 8, "context": 12, "delivery": 17,
-    "domain": 25, "gateway": 34, "media": 48, "net": 15, "readers": 27, "search": 28, "storage": 65, "testing": 43,
-    "tools": 15, "turns": 14, "understanding": 48, "web": 29,
+    "agents": 23, "aio": 6, "bench": 28, "cassette": 4, "cli": 28, "config": 8, "context": 12, "delivery": 17,
+    "domain": 25, "gateway": 34, "media": 48, "net": 16, "readers": 27, "search": 28, "storage": 65, "testing": 44,
+    "tools": 15, "turns": 15, "understanding": 48, "web": 29,
 }  # fmt: skip
 OPENS_SOCKETS = {
     "open_connection",

@@ -63,3 +63,19 @@ async def test_a_page_of_another_site_does_not_reach_the_tools(site: Any) -> Non
     assert (await call(site, page, "tools/list"))[0] == 200
     assert (await call(site, {**page, "Origin": "http://evil.test"}, "tools/list"))[0] == 403
     assert (await call(site, {**await site.token(), "Host": "evil.test"}, "tools/list"))[0] == 421
+
+
+async def test_the_token_of_a_turn_is_refused_to_a_foreign_page_and_opens_no_other_route(site: Any) -> None:
+    access = site.gateway.turn_tools
+    access.serve_at("http://127.0.0.1", None)
+    with access.open(MAIN, site.gateway.toolbox(MAIN)) as address:
+        bearer = {"Authorization": f"Bearer {address.token}"}
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+        plain = {**bearer, "Accept": "application/json, text/event-stream"}
+        status, told, _ = await site.ask("POST", "/mcp/turn", headers=plain, json=asked)
+        assert status == 200 and "fetch_media" in {tool["name"] for tool in told["result"]["tools"]}
+        foreign = {**plain, "Origin": "https://evil.example"}
+        assert (await site.ask("POST", "/mcp/turn", headers=foreign, json=asked))[0] == 403
+        for path in ("/mcp", "/api/messages", "/api/status"):
+            assert (await site.ask("GET", path, headers=bearer))[0] == 401
+    assert (await site.ask("POST", "/mcp/turn", headers=plain, json=asked))[0] == 401

@@ -169,6 +169,8 @@ class AcceptedMedia:
     audio: AudioFormats | None = None
     in_results: bool = True
     """Whether a tool's result may hold them; otherwise they only go with the prompt."""
+    in_prompt: bool = True
+    """Whether the prompt may hold media; otherwise only the results of tools do."""
     files: bool = True
     """Whether the agent opens files by their path; one that does not is given none."""
     tokens: int | None = None

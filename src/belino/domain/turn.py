@@ -1,8 +1,9 @@
 """One turn: message in, reply out, and what the agent may use."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -43,6 +44,18 @@ class Toolbox(Protocol):
     async def call(self, name: str, arguments: Mapping[str, object]) -> tuple[Block, ...]:
         """Run a tool. Raises ToolError with a sentence the agent can act on."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAddress:
+    """Where a turn's tools are served over MCP, for a program or server outside this process."""
+
+    url: str
+    """For programs on this machine."""
+    public_url: str
+    """For other machines, if the gateway has such an address; else the same."""
+    token: str = field(repr=False)
+    """Valid for this turn only."""
 
 
 class SessionMemory(Protocol):
@@ -89,6 +102,9 @@ class Turn:
     """The messages to answer, oldest first: several if they belong together. `blocks` has them with context."""
     model: str = ""
     """The model that people chose here instead of the agent's own; empty if none."""
+
+    tools_at: Callable[[], AbstractContextManager[ToolAddress | None]] = nullcontext
+    """Serves the tools over MCP until the block is left; None where no server runs."""
 
     @property
     def message(self) -> TurnMessage:

@@ -69,6 +69,7 @@ from belino.turns.agents import Agents
 from belino.turns.environment import Environment, TurnMedia, TurnObservers
 from belino.turns.reply import Downloads, Flushed, Replies
 from belino.turns.runner import TurnRunner
+from belino.turns.tool_access import ToolAccess
 
 if TYPE_CHECKING:
     from belino.gateway.readings import BackgroundReadings
@@ -124,6 +125,7 @@ class Gateway(AccountOperations, MediaViews):
         self.clock: Clock = clock or SystemClock()
         self.notices = EventBus()
         self.counters = Counters()
+        self.turn_tools = ToolAccess()
         self.sandbox = Sandbox(config.media.sandbox, max_pixels=config.media.max_pixels)
         self._open_store = store
         self.recorder = Recorder(Journal(home.cassettes), secrets=Secrets(secrets_of(config)), clock=self.clock)
@@ -464,7 +466,9 @@ class Gateway(AccountOperations, MediaViews):
             ),
             history=self.history,
             replies=self._replies,
-            environment=Environment(config=self.config, home=self.home, clock=self.clock, insist=self._insist),
+            environment=Environment(
+                config=self.config, home=self.home, clock=self.clock, insist=self._insist, tools=self.turn_tools
+            ),
             observers=TurnObservers(
                 events=self.notices,
                 counters=self.counters,

@@ -125,6 +125,13 @@ class MediaConfig:
             "most": 52_560_000,
         },
     )
+    prefetch: Literal["never", "message"] = field(
+        default="never",
+        metadata={
+            "says": "`message` puts the files of a message into the session's folder before its turn, for agents that "
+            "cannot call tools."
+        },
+    )
     sandbox: Literal["auto", "required"] = field(
         default="auto",
         metadata={"says": "`required` decodes nothing unless the sandbox is full; `belino doctor` shows its level."},

@@ -1,5 +1,6 @@
 """Test kit for authors of adapters, agents and providers: contracts, clock, contexts, files, fake platforms."""
 
+from belino.testing.agent_contract import AgentTrial, check_agent
 from belino.testing.clock import START, FakeClock, settle
 from belino.testing.contract import Trial, check_adapter, check_cassette
 from belino.testing.discord import DiscordServer
@@ -23,6 +24,7 @@ from belino.testing.telegram.request import TelegramPace
 
 __all__ = [
     "START",
+    "AgentTrial",
     "DiscordPace",
     "DiscordServer",
     "FakeClock",
@@ -46,6 +48,7 @@ __all__ = [
     "ToolCall",
     "Trial",
     "check_adapter",
+    "check_agent",
     "check_cassette",
     "check_provider",
     "make_gif",

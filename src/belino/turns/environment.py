@@ -1,7 +1,7 @@
 """Environment of a turn: the settings, media and observers that its runner is given."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from belino.aio.retry import Retry
@@ -18,6 +18,7 @@ from belino.media.render import Renderer
 from belino.storage.home import Home
 from belino.turns.drafts import TurnEvents
 from belino.turns.failure import TellsOwners
+from belino.turns.tool_access import ToolAccess
 
 if TYPE_CHECKING:
     from belino.understanding.read import Understanding
@@ -69,3 +70,5 @@ class Environment:
     clock: Clock
     insist: Retry
     """Retries a store call until it succeeds."""
+    tools: ToolAccess = field(default_factory=ToolAccess)
+    """Serves the tools of a turn to programs outside this process."""

@@ -73,7 +73,8 @@ class PromptBuilder:
         """`picture_side` is that of the pictures it is given. `until`: as if nothing had come after that time."""
         self._store = store
         self._remembers = agent.remembers
-        self._takes_media = agent.sees_images or accepted_by(agent) != TEXT_AND_PICTURES
+        accepts = accepted_by(agent)
+        self._takes_media = accepts.in_prompt and (agent.sees_images or accepts != TEXT_AND_PICTURES)
         self._picture_side = picture_side if agent.sees_images else None
         self._until = until
         self._config = config

@@ -16,7 +16,7 @@ from belino.domain.choice import Choice
 from belino.domain.commands import ChatCommand
 from belino.domain.errors import AgentError, MemoryLost, StoreError, place_of, reason_of
 from belino.domain.failpoints import failpoint
-from belino.domain.media import TEXT_AND_PICTURES, MediaBlock
+from belino.domain.media import TEXT_AND_PICTURES, Block, MediaBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step, TurnState
 from belino.domain.ports import Adapter, Drafts, accepted_by
@@ -42,11 +42,11 @@ from belino.tools.acting import Acting
 from belino.tools.tool_context import ToolContext
 from belino.tools.toolbox import make_toolbox
 from belino.turns.agents import Agents, accepted_in, agent_may
-from belino.turns.attach import MediaAttacher, attaches
+from belino.turns.attach import MediaAttacher, attaches, prefetch
 from belino.turns.drafts import Draft, DraftWriter, without_folders
 from belino.turns.environment import Environment, TurnMedia, TurnObservers
 from belino.turns.failure import Length, TurnFailure, TurnFailures, empty, failure_of, not_kept
-from belino.turns.prompt import PromptBuilder, Withdrawn
+from belino.turns.prompt import PromptBuilder, TurnPrompt, Withdrawn
 from belino.turns.reading import (
     ADDRESSED,
     NOT_ADDRESSED,
@@ -107,6 +107,7 @@ class TurnRunner:
         self._home = environment.home
         self._clock = environment.clock
         self._insist = environment.insist
+        self._tools = environment.tools
         self._events = observers.events
         self._counters = observers.counters
         self._recorder = observers.recorder
@@ -421,19 +422,36 @@ class TurnRunner:
         fetcher = RecordingFetcher(self._fetcher, progress, self._tell_media)
         own = partial(self._toolbox, conversation, fetcher, progress=progress, fence=builder.fence(claimed))
         tools = self.underway.watched(claimed, own)
+        toolbox = tools()
         return Turn(
             conversation=conversation,
             number=claimed.number,
             system=system_prompt(),
-            blocks=prompt.blocks,
+            blocks=prompt.blocks + await self._prefetched(claimed, progress, prompt),
             messages=prompt.messages,
-            toolbox=tools(),
+            toolbox=toolbox,
+            tools_at=partial(self._tools.open, conversation, toolbox),
             memory=progress,
             folder=self._home.incoming(conversation),
             outgoing=self._home.outgoing(conversation) / "pending",
             deadline=self._clock.now() + timedelta(seconds=self._config.sessions.turn_seconds),
             model=self._agents.usable_model(conversation, (await self._store.chat_settings(conversation)).model),
         )
+
+    async def _prefetched(self, claimed: ClaimedTurn, progress: TurnProgress, prompt: TurnPrompt) -> tuple[Block, ...]:
+        """Put the message's files into the session's folder, if the operator wants it and the agent opens files."""
+        where = claimed.conversation
+        if self._config.media.prefetch == "never" or not accepted_by(self._agents.at(where)).files:
+            return ()
+        fetcher = RecordingFetcher(self._fetcher, progress, self._tell_media, why="put into the session's folder")
+        toolbox = self._toolbox(where, fetcher, progress=progress, shown=progress.shown)
+        refs = [ref for message in prompt.messages for ref in message.media]
+        fence = self._prompt_builder(where).fence(claimed)
+        put = await prefetch(refs, toolbox, self._store, where.whole_channel, fence=fence)
+        if put.blocks:
+            reason = f"{put.items} in the session's folder, {put.failed} not to be had, {put.left} left out"
+            await progress.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome="files prefetched", reason=reason))
+        return put.blocks
 
     def _attaching(self, claimed: ClaimedTurn, progress: TurnProgress, again: bool) -> MediaAttacher:
         """Attaches media with the agent's own tools; the agent did not call them, so the calls are not recorded."""

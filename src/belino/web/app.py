@@ -86,7 +86,7 @@ class _Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         visitor = None
-        if self._requires is not Requires.OPEN:
+        if self._requires not in (Requires.OPEN, Requires.TURN):
             visitor = await self._site.admit(request, self._requires)
         answer = await self._handler(RouteCall(site=self._site, request=request, known_visitor=visitor))
         await answer(scope, receive, send)
@@ -157,6 +157,9 @@ def _open_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/static/{path:path}", pages.static, requires=public, site=site),
         GuardedRoute("/healthz", owner.healthz, requires=public, site=site),
         GuardedRoute("/api/login", access.log_in, requires=public, site=site, methods=["POST"]),
+        GuardedRoute(
+            "/mcp/turn", context.serve_turn_mcp, requires=Requires.TURN, site=site, methods=["GET", "POST", "DELETE"]
+        ),
         GuardedRoute(hook, hooks.take_hook, requires=public, site=site, methods=EVERY_METHOD),
     ]
 

@@ -33,6 +33,8 @@ class Requires(StrEnum):
 
     OPEN = "open"
     """Nothing."""
+    TURN = "turn"
+    """The token of a running turn, which the route checks itself."""
     CONVERSATION = "conversation"
     """Any grant; the route checks each conversation it touches with `Visitor.must_see`."""
     PERSON = "person"
@@ -227,7 +229,7 @@ async def admit(
     connection: HTTPConnection, requires: Requires, *, grants: ChecksSecrets, cookie: SessionCookie, origins: Origins
 ) -> Visitor:
     """The visitor of a request, if their grant meets the requirement; Refusal otherwise."""
-    bearer = _bearer(connection)
+    bearer = bearer_of(connection)
     if bearer is not None:
         visitor = await _visitor(bearer, _BEARER_KINDS, grants)
     else:
@@ -282,7 +284,8 @@ async def _visitor(secret: str | None, kinds: Collection[GrantKind], grants: Che
     return Visitor(grant=grant, secret=secret) if grant is not None and grant.kind in kinds else None
 
 
-def _bearer(connection: HTTPConnection) -> str | None:
+def bearer_of(connection: HTTPConnection) -> str | None:
+    """The bearer token of a request: None without the header, empty if it is another scheme."""
     header = connection.headers.get("authorization")
     if header is None:
         return None

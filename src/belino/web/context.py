@@ -10,6 +10,8 @@ from belino.domain.errors import NoSuchMessage, SeveralMessages, ToolError
 from belino.tools.arguments import Arguments
 from belino.tools.server import App, McpDoor
 from belino.turns.preview import as_json, preview
+from belino.turns.tool_access import NamedFiles
+from belino.web.auth import bearer_of, refuse_foreign_page, unauthorized
 from belino.web.fields import parse_conversation
 from belino.web.request_context import RouteCall
 from belino.web.responses import Code, Refusal, answer, bad_request, not_found
@@ -93,3 +95,13 @@ async def serve_mcp(call: RouteCall) -> App:
     call.visitor.must_see(conversation)
     await call.site.must_exist(conversation)
     return McpDoor(call.site.gateway.toolbox).app(conversation)
+
+
+async def serve_turn_mcp(call: RouteCall) -> App:
+    """The tools of a running turn, for the program or server that answers it; its token opens nothing else."""
+    refuse_foreign_page(call.request, call.site.origins)
+    found = call.site.gateway.turn_tools.find(bearer_of(call.request) or "")
+    if found is None:
+        raise unauthorized("This token belongs to no running turn.")
+    conversation, toolbox = found
+    return McpDoor(lambda _: NamedFiles(toolbox)).app(conversation)

@@ -33,6 +33,7 @@ from belino.storage.home import Home
 from belino.storage.store import Store
 from belino.turns.agents import Agents
 from belino.turns.reply import Flushed
+from belino.turns.tool_access import ToolAccess
 from belino.understanding.speaker import Speaker
 from belino.web.auth import Attempts, Origins, Requires, SessionCookie, Visitor, admit
 from belino.web.connections import EvictionQueue, count_as_known
@@ -97,6 +98,8 @@ class WebGateway(Protocol):
     def owners(self) -> Owners: ...
     @property
     def groups(self) -> Groups: ...
+    @property
+    def turn_tools(self) -> ToolAccess: ...
     @property
     def reloader(self) -> Reloader: ...
     async def reload(

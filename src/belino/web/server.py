@@ -77,6 +77,7 @@ async def serve(gateway: WebGateway, *, ready: Callable[[str], None]) -> None:
         server = Server(_uvicorn_config(make_app(site), settings, pool))
         # New clients wait in the backlog until the next line but one.
         url = await _announce(gateway, local_url(settings, listener))
+        gateway.turn_tools.serve_at(local_url(settings, listener), settings.public_url)
         async with asyncio.TaskGroup() as group:
             feeding = group.create_task(site.run())
             serving = group.create_task(server.serve(sockets=[listener]))

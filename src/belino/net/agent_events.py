@@ -1,0 +1,85 @@
+"""Agent events: what a program or server says of its turn, as JSON lines or server-sent events.
+
+`text`, `tool`, `usage` and `final`; the pages docs/agents/command.md and docs/agents/http.md describe them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from belino.domain.turn import Final, TextDelta, ToolNote, Usage
+
+SESSION_CHARS = 4_096
+EVENTS = ("text", "tool", "usage", "final")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSession:
+    """The id by which a program or server knows the conversation again."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFault:
+    """The program or server says that it failed."""
+
+    why: str
+
+
+AgentSaid = TextDelta | ToolNote | Usage | Final | AgentSession | AgentFault
+
+
+def read_event(event: Mapping[str, object]) -> Iterator[AgentSaid]:
+    """What one event says; ValueError if it is none of ours."""
+    match event.get("type"):
+        case "text":
+            yield TextDelta(text=words(event, "text"))
+        case "tool":
+            name = words(event, "tool")
+            yield ToolNote(tool=name, text=words(event, "text") or f"using {name or 'a tool'}")
+        case "usage":
+            yield read_usage(event)
+        case "final":
+            yield from _read_final(event)
+        case other:
+            raise ValueError(f"an event of type {str(other)[:40]!r}; known ones: {', '.join(EVENTS)}")
+
+
+def read_usage(event: Mapping[str, object]) -> Usage:
+    """What the turn has cost so far."""
+    cost = event.get("cost_usd")
+    return Usage(
+        input_tokens=count(event, "input_tokens"),
+        output_tokens=count(event, "output_tokens"),
+        cost_usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0 else None,
+        model=words(event, "model")[:200],
+    )
+
+
+def _read_final(event: Mapping[str, object]) -> Iterator[AgentSaid]:
+    if session := words(event, "session"):
+        if len(session) > SESSION_CHARS:
+            raise ValueError(f"a session id over {SESSION_CHARS} characters")
+        yield AgentSession(id=session)
+    if isinstance(usage := event.get("usage"), Mapping):
+        yield read_usage(usage)
+    if why := words(event, "error"):
+        yield AgentFault(why=why)
+        return
+    yield Final(text=words(event, "text"), silent=event.get("silent") is True)
+
+
+def words(event: Mapping[str, object], key: str) -> str:
+    """A text of an event; empty if there is none. ValueError if it is something else."""
+    value = event.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(f"{key} is not a text")
+    return value
+
+
+def count(event: Mapping[str, object], key: str) -> int:
+    """A number of tokens; 0 if there is none."""
+    value = event.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
