@@ -1,6 +1,8 @@
 """What one sender sends in a row is answered once, and a message that comes while a turn runs is treated as wanted."""
 
 import asyncio
+import json
+import random
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import datetime
@@ -9,7 +11,7 @@ import pytest
 
 from belino.config import AccessConfig, ChannelAccess, SessionsConfig
 from belino.domain.message import ConversationKey, Message, Quote
-from belino.domain.outcome import MessageOutcome
+from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.ports import AcceptsMany
 from belino.domain.stored import ClaimedTurn
 from belino.domain.turn import Final, ReplyPart, TextDelta, Turn
@@ -17,6 +19,7 @@ from belino.gateway.explain import explain
 from belino.gateway.gateway import Gateway
 from belino.gateway.sessions import SessionCallbacks
 from belino.testing import ScriptedAgent
+from belino.turns.preview import as_json, preview
 from gateway.house import ANN, BOB, House, until
 
 DM = ConversationKey(platform="memory", account="default", channel="dm")
@@ -230,3 +233,62 @@ async def test_a_line_that_replies_to_another_message_is_a_question_of_its_own(h
         asked = [[message.text for message in turn.messages] for turn in agent.turns]
         assert asked == [["what is this?"], ["and this?", "the red one"]]
         assert (await gateway.audit()).is_balanced
+
+
+class CountingAgent(SlowAgent):
+    """Keeps the authors of the messages of each turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.authors: list[set[str]] = []
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        self.authors.append({message.author.id for message in turn.messages})
+        async for part in super().run_turn(turn):
+            yield part
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_joining_never_raises_the_permission_of_anyone(house: House, seed: int) -> None:
+    chance, agent = random.Random(seed), CountingAgent()
+    eve = replace(BOB, id="eve", name="Eve")
+    house.agent, house.sessions = agent, SessionsConfig(while_busy="join", album_window_ms=0)
+    async with house.at_work() as gateway:
+        for number in range(14):
+            author, addressed = chance.choice((ANN, BOB, eve)), chance.random() < 0.6
+            said = house.say(f"line {number}", channel="team", author=author, addressed=addressed)
+            if chance.random() < 0.3:
+                said = forward(said)
+            elif chance.random() < 0.3:
+                said = replace(said, album=f"album {chance.randrange(2)}")
+            await gateway.accept(said)
+            agent.go_on.set() if chance.random() < 0.3 else agent.go_on.clear()
+        agent.go_on.set()
+        while await gateway.store.waiting_turns():
+            await house.clock.advance(1)
+        history = await house.history(gateway, "team")
+        assert (await gateway.audit()).is_balanced
+    theirs = [message for message in history if message.author.id == eve.id]
+    assert theirs
+    assert {message.standing for message in theirs} == {Standing.OBSERVED}
+    assert agent.authors
+    assert not any(eve.id in authors for authors in agent.authors)
+
+
+async def test_context_and_explain_show_every_message_of_a_joined_turn(house: House) -> None:
+    house.agent = ScriptedAgent()
+    said = [house.say("one"), house.say("two"), house.say("three")]
+    async with house.at_work() as gateway:
+        await door(gateway).many([(message, None) for message in said])
+        await until(lambda: house.wire.texts())
+        key = gateway.home.key_file.read_bytes()
+        for message in said:
+            config, clock = gateway.config.context, gateway.clock
+            shown = await preview(gateway.store, DM, message.id, config, clock=clock, key=key, history=gateway.history)
+            told = json.dumps(as_json(shown))
+            assert [each.text in told for each in said] == [True, True, True]
+            story = await explain(gateway.store, message.id)
+            assert [parcel.text for parcel in story.parcels] == ["turn 1"]
+            assert [step.subject for step in story.steps if step.outcome == "joined"] == [
+                f"message {each.id}" for each in said[1:]
+            ]

@@ -99,6 +99,10 @@ class TurnVerbs(Verbs):
         """Make the messages of a running turn commands, and return them: they address the agent by voice."""
         return await self._database.write(lambda tx: let_command(tx, self._keys, turn, reason))
 
+    async def answered_together(self, message: StoredMessage) -> tuple[StoredMessage, ...]:
+        """The messages of the turn that answers a message; empty if none does."""
+        return await self._database.read(lambda tx: answered_together(tx, self._keys, message))
+
     async def release_turn(self, turn: int) -> None:
         """Return a running turn to the queue unchanged, as if it had not been claimed (shutdown)."""
         now = self._now()
@@ -187,6 +191,16 @@ def messages_of_turn(tx: Tx, turn: TableRow) -> list[int]:
     """Row ids of the messages a turn answers."""
     joined = tx.execute("SELECT id FROM messages WHERE turn = ? AND joined <> ''", (turn["id"],))
     return sorted({turn["message"], *(row["id"] for row in joined)})
+
+
+def answered_together(tx: Tx, keys: Keys, message: StoredMessage) -> tuple[StoredMessage, ...]:
+    """The messages of the turn that answers a message, in order."""
+    turn = tx.execute(
+        "SELECT t.id, t.message FROM messages m JOIN turns t ON t.id = m.turn "
+        "WHERE m.channel = ? AND m.platform_id = ? AND m.kind = 'message' AND (m.joined <> '' OR t.message = m.id)",
+        (find_channel(tx, message.conversation), message.id),
+    ).fetchone()
+    return () if turn is None else by_number(tx, keys, messages_of_turn(tx, turn))
 
 
 def finish_turn(tx: Tx, turn_id: int, end: TurnEnd, now: int) -> bool:

@@ -135,7 +135,7 @@ def as_json(preview: Preview) -> dict[str, object]:
 
 
 async def _anchor(store: Store, conversation: ConversationKey, at: str | None) -> tuple[StoredMessage, ...]:
-    """The message, with the other items of its album."""
+    """The message, with the others that its turn answers, or the other items of its album."""
     if at is not None:
         named = (await store.messages_named(conversation.whole_channel, [at]))[at]
         found = [one for one in named if one.deleted is None and conversation.thread in (None, one.conversation.thread)]
@@ -151,6 +151,9 @@ async def _anchor(store: Store, conversation: ConversationKey, at: str | None) -
             raise NoSuchMessage(f"there are no recent messages in {conversation}")
     # History from the platform has a high seq and an early time.
     anchor = max(found, key=lambda one: (one.sent, one.seq))
+    joined = [one for one in await store.answered_together(anchor) if one.deleted is None]
+    if len(joined) > 1:
+        return tuple(sorted(joined, key=lambda one: one.place_in_album))
     if anchor.album is None:
         return (anchor,)
     near = await store.history(anchor.conversation, before=anchor.seq + LOOKED_THROUGH // 2, limit=LOOKED_THROUGH)
