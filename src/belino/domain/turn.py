@@ -1,15 +1,15 @@
 """One turn: message in, reply out, and what the agent may use."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
 from belino.domain.choice import Choice
 from belino.domain.errors import ToolError
-from belino.domain.media import Block, FileBlock, MediaRef
+from belino.domain.media import Block, FileBlock, MediaKind
 from belino.domain.message import Author, ConversationKey, Quote
 
 WORDS_CHARS = 80
@@ -54,6 +54,25 @@ class SessionMemory(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A file of a message; nothing is fetched before it is opened."""
+
+    ref: str
+    kind: MediaKind
+    name: str
+    mime: str
+    """As its sender says; the bytes may be something else."""
+    size: int | None = None
+    caption: str | None = None
+    duration: float | None = None
+    chunks: Callable[[], AsyncIterator[bytes]] = field(repr=False, compare=False)
+
+    def open(self) -> AsyncIterator[bytes]:
+        """Its bytes in chunks, within the channel's limits. Raises ToolError with the reason if they cannot be had."""
+        return self.chunks()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnMessage:
     """A message to answer, as its author sent it."""
 
@@ -62,8 +81,10 @@ class TurnMessage:
     sent: datetime
     text: str
     """What its author wrote, in a caption, too; of a voice message that was read, what was said."""
-    media: tuple[MediaRef, ...] = ()
-    """Nothing is fetched yet; see `Turn.open`."""
+    attachments: tuple[Attachment, ...] = ()
+    """Its files; of the last message, also those that its author sent shortly before without a question."""
+    reply_to: str | None = None
+    """The id of the message that it replies to."""
     quote: Quote | None = None
     """What it replies to."""
     forward: Quote | None = None
@@ -95,12 +116,12 @@ class Turn:
         """The message to answer; of several, the last."""
         return self.messages[-1]
 
-    async def open(self, ref: MediaRef) -> Path:
+    async def file(self, ref: str) -> Path:
         """Fetch media of this channel: a copy in the session's folder. Raises ToolError if it cannot be had."""
-        for block in await self.toolbox.call("fetch_media", {"ref": ref.id, "as": "file"}):
+        for block in await self.toolbox.call("fetch_media", {"ref": ref, "as": "file"}):
             if isinstance(block, FileBlock):
                 return block.path
-        raise ToolError(f"{ref.id} is not available as a file")
+        raise ToolError(f"{ref} is not available as a file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +186,7 @@ class Final:
 
 
 ReplyPart = TextDelta | ToolNote | Accepted | Compacted | Usage | Refused | Choice | Final
+ReplyParts = AsyncIterator[ReplyPart]
 
 
 def placeholders(text: str) -> Iterator[tuple[str, str, str]]:

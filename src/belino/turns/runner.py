@@ -42,6 +42,7 @@ from belino.tools.tool_context import ToolContext
 from belino.tools.toolbox import make_toolbox
 from belino.turns.agents import Agents, accepted_in, agent_may
 from belino.turns.attach import MediaAttacher, attaches
+from belino.turns.attachments import AttachmentOpener
 from belino.turns.drafts import Draft, DraftWriter, without_folders
 from belino.turns.environment import Environment, TurnMedia, TurnObservers
 from belino.turns.failure import Length, TurnFailure, TurnFailures, empty, failure_of, not_kept
@@ -212,7 +213,7 @@ class TurnRunner:
 
     def toolbox(self, conversation: ConversationKey) -> Toolbox:
         """A conversation's tools outside a turn."""
-        return self._toolbox(conversation, self._fetcher)
+        return self._toolbox(self._tool_context(conversation, self._fetcher))
 
     async def _answer(self, claimed: ClaimedTurn) -> TurnEnd | None:
         """The end of the turn; None if it starts again with a message that joined it."""
@@ -408,21 +409,15 @@ class TurnRunner:
         progress.tells(prompt.told, recovers=prompt.recovers, gives_context=prompt.gives_context)
         for step in prompt.steps:
             await progress.note(step)
+        fetcher = RecordingFetcher(self._fetcher, progress, self._tell_media)
+        context = self._tool_context(conversation, fetcher, progress=progress, fence=builder.fence(claimed))
         return Turn(
             conversation=conversation,
             number=claimed.number,
             system=system_prompt(),
             blocks=prompt.blocks,
-            messages=prompt.messages,
-            toolbox=WatchedToolbox(
-                self._toolbox(
-                    conversation,
-                    RecordingFetcher(self._fetcher, progress, self._tell_media),
-                    progress=progress,
-                    fence=builder.fence(claimed),
-                ),
-                partial(self.underway.seen, claimed.id),
-            ),
+            messages=AttachmentOpener(context=context, opened=progress.opened).messages(prompt),
+            toolbox=WatchedToolbox(self._toolbox(context, progress=progress), partial(self.underway.seen, claimed.id)),
             memory=progress,
             folder=self._home.incoming(conversation),
             outgoing=self._home.outgoing(conversation) / "pending",
@@ -435,15 +430,12 @@ class TurnRunner:
         agent = self._agents.at(claimed.conversation)
         why = "attached again after compaction" if again else "attached with the message"
         fetcher = RecordingFetcher(self._fetcher, progress, self._tell_media, why=why)
+        shown = progress.shown_again if again else progress.shown
+        context = self._tool_context(claimed.conversation, fetcher, progress=progress, shown=shown)
         return MediaAttacher(
             library=self._store,
             channel=claimed.conversation.whole_channel,
-            toolbox=self._toolbox(
-                claimed.conversation,
-                fetcher,
-                progress=progress,
-                shown=progress.shown_again if again else progress.shown,
-            ),
+            toolbox=make_toolbox(context),
             context=progress.context,
             sees_images=agent.sees_images,
             accepts=accepted_by(agent),
@@ -451,7 +443,7 @@ class TurnRunner:
             again=again,
         )
 
-    def _toolbox(
+    def _tool_context(
         self,
         conversation: ConversationKey,
         fetcher: Fetcher,
@@ -459,10 +451,10 @@ class TurnRunner:
         progress: TurnProgress | None = None,
         shown: Callable[[MediaBlock], None] | None = None,
         fence: str = "",
-    ) -> Toolbox:
-        """The channel's tools: for an agent, recorded in its turn's progress; with `shown`, for belino itself."""
+    ) -> ToolContext:
+        """What tools work on: for an agent, recorded in its turn's progress; with `shown`, for belino itself."""
         noted, agent = progress if shown is None else None, self._agents.at(conversation)
-        context = ToolContext(
+        return ToolContext(
             conversation=conversation,
             library=self._store,
             archive=self._store,
@@ -483,9 +475,11 @@ class TurnRunner:
             shown_now=progress.shown_now if progress else set(),
             answers=progress.answers if progress else (),
         )
-        offers = progress.offers if progress else None
-        outlet = partial(self._replies.outlet, conversation, offers) if shown is None else None
-        acting = None if shown else self._acting(conversation, progress)
+
+    def _toolbox(self, context: ToolContext, *, progress: TurnProgress | None = None) -> Toolbox:
+        """The tools of an agent, or of a client outside a turn."""
+        outlet = partial(self._replies.outlet, context.conversation, progress.offers if progress else None)
+        acting = self._acting(context.conversation, progress)
         return make_toolbox(context, outlet, speaker=self._replies.speaker, acting=acting)
 
     def _acting(self, conversation: ConversationKey, progress: TurnProgress | None) -> Acting:
