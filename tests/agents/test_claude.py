@@ -462,6 +462,34 @@ async def test_after_compaction_a_picture_that_is_shown_again_is_in_the_next_req
     assert "They spoke of a picture" in texts(server.asked[-1].body)
 
 
+async def test_the_question_that_is_compacted_at_its_start_is_asked_with_the_pictures(tmp_path: Path) -> None:
+    shown, memory = make_png(60, 50), Memory()
+
+    def script(asked: ModelRequest) -> ModelReply:
+        if "TEXT ONLY" in last_words(asked):
+            return ModelAnswer(text="<summary>They spoke of a picture.</summary>")
+        words = "red" if images(asked.body) == [shown] else "I do not see it"
+        return ModelAnswer(text=words, input_tokens=150_000)
+
+    async with MessagesServer(script) as server:
+        async with settled(tmp_path, server, compact_tokens=100_000) as room:
+            here = room(memory=memory)
+            await here.say("look", picture(shown))
+            here.lost = (TextBlock(text="[Recovery]"), picture(shown))
+            parts: list[ReplyPart] = []
+            for number in range(6):
+                parts = await here.say(f"what colour was it? {number}")
+                if only(Compacted, parts):
+                    break
+            asked = server.asked[-1]
+        here.lost = ()
+        async with settled(tmp_path, server, compact_tokens=0) as room:
+            assert final(await room(memory=memory).say("after a restart")) == "red"
+    assert len(only(Compacted, parts)) == 1 and final(parts) == "red"
+    assert not [part for part in only(TextDelta, parts) if "see" in part.text]
+    assert images(asked.body) == [shown] and texts(asked.body).count("what colour was it? 1") == 1
+
+
 async def test_the_process_knows_nothing_of_our_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TELEGRAM_TOKEN", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "leaked-0123456789")

@@ -1,7 +1,7 @@
 """One turn: message in, reply out, and what the agent may use."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -90,6 +90,10 @@ class TurnMessage:
     forward: Quote | None = None
 
 
+async def _nothing() -> tuple[Block, ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """What an agent is given to answer."""
@@ -110,6 +114,8 @@ class Turn:
     """The messages to answer, oldest first: several if they belong together. `blocks` has them with context."""
     model: str = ""
     """The model that people chose here instead of the agent's own; empty if none."""
+    recover: Callable[[], Awaitable[tuple[Block, ...]]] = _nothing
+    """Gives the media of the thread that the turn's `Compacted` removed, for an agent that can still ask with it."""
 
     @property
     def message(self) -> TurnMessage:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from belino.context.budget import ContextConfig
+from belino.context.manifest import if_compacted
 from belino.context.prompt import carried_media, context_blocks, meanwhile_blocks, message_blocks
 from belino.context.readings import own_words
 from belino.context.snapshot import StructuredContext, assemble
@@ -141,6 +142,13 @@ class PromptBuilder:
             messages=messages,
             unclaimed=unclaimed,
         )
+
+    async def recover(
+        self, claimed: ClaimedTurn, session: Session, attaching: Callable[[bool], MediaAttacher]
+    ) -> tuple[tuple[Block, ...], tuple[Step, ...]]:
+        """The media of the thread that a compaction in this turn removed, and the step that says so."""
+        piece = await self._recovery(claimed, if_compacted(session), attaching)
+        return piece.blocks, (self._step(claimed, piece),) if piece.outcome else ()
 
     async def structured_context(
         self, messages: Sequence[StoredMessage], *, is_whole: bool, since: int = 0

@@ -16,7 +16,7 @@ from belino.domain.choice import Choice
 from belino.domain.commands import ChatCommand
 from belino.domain.errors import AgentError, MemoryLost, StoreError, place_of, reason_of
 from belino.domain.failpoints import failpoint
-from belino.domain.media import TEXT_AND_PICTURES, MediaBlock
+from belino.domain.media import TEXT_AND_PICTURES, Block, MediaBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step, TurnState
 from belino.domain.ports import Adapter, Drafts, accepted_by
@@ -423,7 +423,16 @@ class TurnRunner:
             outgoing=self._home.outgoing(conversation) / "pending",
             deadline=self._clock.now() + timedelta(seconds=self._config.sessions.turn_seconds),
             model=self._agents.usable_model(conversation, (await self._store.chat_settings(conversation)).model),
+            recover=partial(self._recover, claimed, progress, session),
         )
+
+    async def _recover(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session) -> tuple[Block, ...]:
+        """The media that a compaction in this turn removed."""
+        builder, attaching = self._prompt_builder(claimed.conversation), partial(self._attaching, claimed, progress)
+        blocks, steps = await builder.recover(claimed, session, attaching)
+        for step in steps:
+            await progress.note(step)
+        return blocks
 
     def _attaching(self, claimed: ClaimedTurn, progress: TurnProgress, again: bool) -> MediaAttacher:
         """Attaches media with the agent's own tools; the agent did not call them, so the calls are not recorded."""

@@ -121,6 +121,8 @@ class CliListener:
         self._written = False
         self._model = ""
         self._failed = ("", "")
+        self.has_begun = False
+        """Whether the model has begun to answer."""
         self.message = ""
         """The CLI's id of the answer's last message."""
         self.session = ""
@@ -149,6 +151,7 @@ class CliListener:
         if event.get("type") == "message_start":
             self._unaccepted.clear()
             self._written = False
+            self.has_begun = True
             yield Accepted()
         delta = event.get("delta", {})
         if event.get("type") == "content_block_delta" and delta.get("type") == "text_delta" and delta.get("text"):
