@@ -181,6 +181,17 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mishap:
+    """Something went wrong and the turn goes on: a request that is made again, a call that cannot be run."""
+
+    what: str
+    """In two words, like `asked again`."""
+    why: str
+    """Without secrets or text of people: `explain` shows it."""
+    tool: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Final:
     """The whole answer; the last part of every turn. An empty one is a failure, unless it is silent."""
 
@@ -191,7 +202,7 @@ class Final:
     """Why the text is empty or incomplete, if it is, for `explain`."""
 
 
-ReplyPart = TextDelta | ToolNote | Accepted | Compacted | Usage | Refused | Choice | Final
+ReplyPart = TextDelta | ToolNote | Accepted | Compacted | Usage | Refused | Choice | Mishap | Final
 ReplyParts = AsyncIterator[ReplyPart]
 
 

@@ -26,6 +26,7 @@ from belino.domain.turn import (
     Accepted,
     Compacted,
     Final,
+    Mishap,
     Refused,
     ReplyPart,
     TextDelta,
@@ -43,6 +44,7 @@ from belino.tools.toolbox import make_toolbox
 from belino.turns.agents import Agents, accepted_in, agent_may
 from belino.turns.attach import MediaAttacher, attaches
 from belino.turns.attachments import AttachmentOpener
+from belino.turns.client_notes import ClientNotes
 from belino.turns.drafts import Draft, DraftWriter, without_folders
 from belino.turns.environment import Environment, TurnMedia, TurnObservers
 from belino.turns.failure import Length, TurnFailure, TurnFailures, empty, failure_of, not_kept
@@ -113,6 +115,7 @@ class TurnRunner:
         self._signs = observers.signs
         self._commanded = observers.commanded
         self._key = environment.home.key_file.read_bytes()
+        self._client_notes = ClientNotes(store)
         self.underway = Underway()
         self._doing: dict[ConversationKey, str] = {}
         """What a running tool is doing, shown beside the typing indicator."""
@@ -213,7 +216,8 @@ class TurnRunner:
 
     def toolbox(self, conversation: ConversationKey) -> Toolbox:
         """A conversation's tools outside a turn."""
-        return self._toolbox(self._tool_context(conversation, self._fetcher))
+        context = self._tool_context(conversation, self._fetcher)
+        return self._toolbox(replace(context, notes=partial(self._client_notes.note, conversation)))
 
     async def _answer(self, claimed: ClaimedTurn) -> TurnEnd | None:
         """The end of the turn; None if it starts again with a message that joined it."""
@@ -384,13 +388,13 @@ class TurnRunner:
                 progress.spent(part)
             case Refused():
                 await progress.refused(part)
+            case Mishap():
+                await progress.mishap(part)
             case Choice():
                 progress.choices.append(part)
             case TextDelta():
                 if (drafting := self._drafts.get(claimed.conversation)) and progress.silence is None:
                     drafting.write(repaired(part.text))
-            case Final():
-                pass
 
     def _prompt_builder(self, conversation: ConversationKey) -> PromptBuilder:
         agent = self._agents.at(conversation)

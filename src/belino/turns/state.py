@@ -11,12 +11,17 @@ from belino.domain.media import Blob, MediaBlock
 from belino.domain.outcome import Counters, MediaOutcome, Stage, Step, TurnState
 from belino.domain.ports import Clock
 from belino.domain.reply import Offer, Parcel
+from belino.domain.safe_text import one_line
 from belino.domain.stored import ClaimedTurn, ManifestEntry, ReadPosition, RefRecord, Session, TurnEnd
-from belino.domain.turn import Compacted, Refused, Usage
+from belino.domain.turn import Compacted, Mishap, Refused, Usage
 from belino.media.fetch import Fetcher, Progress
+from belino.net.redact import redact
 from belino.storage.store import Store
 
 CHOSE_SILENCE = "chose silence"
+MISHAPS_AT_MOST = 100
+"""Each is a row in the store."""
+MISHAP_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +68,7 @@ class TurnProgress:
         self._lost: dict[str, None] = {}
         self._usage = Usage()
         self._unwritten: list[Step] = []
+        self._mishaps = 0
         self.context = list(in_context(session)) if remembers else []
         """Media in the agent's context from earlier turns; a compaction empties it at once."""
         self.shown_now: set[str] = set()
@@ -127,6 +133,15 @@ class TurnProgress:
                 self.shown_now.difference_update((part.ref, refused.sha256))
         self._counters.media[MediaOutcome.REFUSED] += 1
         await self._note_media(part.ref, "refused by the model", part.why)
+
+    async def mishap(self, part: Mishap) -> None:
+        """Record what went wrong while the turn goes on; of endless ones, the first."""
+        self._mishaps += 1
+        if self._mishaps > MISHAPS_AT_MOST:
+            return
+        stage, subject = (Stage.TOOL, part.tool) if part.tool else (Stage.TURN, f"turn {self.turn.number}")
+        what, why, subject = (one_line(redact(text))[:MISHAP_CHARS] for text in (part.what, part.why, subject))
+        await self.note(Step(at=self._clock.now(), stage=stage, outcome=what, reason=why, subject=subject))
 
     def tells(self, told: ReadPosition | None, *, recovers: bool, gives_context: bool) -> None:
         """Set the read position after this turn, and what the turn restores after a compaction."""
