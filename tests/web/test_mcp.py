@@ -41,6 +41,16 @@ async def test_a_token_opens_the_tools_of_its_own_conversation_only(site: Any) -
         assert refused["result"]["isError"]
 
 
+async def test_no_path_of_this_machine_reaches_a_client_and_a_file_is_named_once(site: Any) -> None:
+    ref, token = await say(site, MAIN, "own.png"), await site.token(MAIN)
+    _, got = await call(site, token, "tools/call", name="fetch_media", arguments={"ref": ref, "as": "file"})
+    name = f"incoming/own---{ref}.png"
+    assert str(got).count(name) == 1 and str(got).count(f"own---{ref}") == 1
+    assert str(site.gateway.home.path) not in str(got)
+    _, sent = await call(site, token, "tools/call", name="send_media", arguments={"path": name})
+    assert not sent["result"].get("isError") and str(site.gateway.home.path) not in str(sent)
+
+
 async def test_the_calls_of_a_client_are_in_the_story_of_the_newest_message(site: Any) -> None:
     ref, token = await say(site, MAIN, "own.png"), await site.token(MAIN)
     await call(site, token, "tools/call", name="fetch_media", arguments={"ref": ref, "as": "thumb"})
