@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.9.0"
 
 if TYPE_CHECKING:
+    from belino.cli.serve import run
     from belino.config import Config, load
+    from belino.domain.choice import Choice
     from belino.domain.errors import BelinoError, ToolError
     from belino.domain.limits import Limits
     from belino.domain.media import (
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
         AudioFormats,
         DocumentBlock,
         DocumentFormats,
+        FileBlock,
         ImageBlock,
         MediaKind,
         MediaRef,
@@ -25,14 +28,19 @@ if TYPE_CHECKING:
     from belino.domain.reply import Parcel, Receipt
     from belino.domain.turn import (
         Accepted,
+        Attachment,
         Compacted,
         Final,
+        Mishap,
         Refused,
         ReplyPart,
+        ReplyParts,
         TextDelta,
         Toolbox,
+        ToolNote,
         Turn,
         TurnMessage,
+        Usage,
     )
     from belino.gateway.gateway import Gateway
     from belino.gateway.reload import file_source
@@ -46,15 +54,18 @@ _WHERE = {
     "AcceptedMedia": "belino.domain.media",
     "Adapter": "belino.domain.ports",
     "Agent": "belino.domain.ports",
+    "Attachment": "belino.domain.turn",
     "AudioBlock": "belino.domain.media",
     "AudioFormats": "belino.domain.media",
     "Author": "belino.domain.message",
     "BelinoError": "belino.domain.errors",
+    "Choice": "belino.domain.choice",
     "Compacted": "belino.domain.turn",
     "Config": "belino.config",
     "ConversationKey": "belino.domain.message",
     "DocumentBlock": "belino.domain.media",
     "DocumentFormats": "belino.domain.media",
+    "FileBlock": "belino.domain.media",
     "Final": "belino.domain.turn",
     "Gateway": "belino.gateway.gateway",
     "Home": "belino.storage.home",
@@ -63,19 +74,24 @@ _WHERE = {
     "MediaKind": "belino.domain.media",
     "MediaRef": "belino.domain.media",
     "Message": "belino.domain.message",
+    "Mishap": "belino.domain.turn",
     "Parcel": "belino.domain.reply",
     "Receipt": "belino.domain.reply",
     "Refused": "belino.domain.turn",
     "ReplyPart": "belino.domain.turn",
+    "ReplyParts": "belino.domain.turn",
     "Secret": "belino.net.redact",
     "TextBlock": "belino.domain.media",
     "TextDelta": "belino.domain.turn",
     "ToolError": "belino.domain.errors",
+    "ToolNote": "belino.domain.turn",
     "Toolbox": "belino.domain.turn",
     "Turn": "belino.domain.turn",
     "TurnMessage": "belino.domain.turn",
+    "Usage": "belino.domain.turn",
     "file_source": "belino.gateway.reload",
     "load": "belino.config",
+    "run": "belino.cli.serve",
     "serve": "belino.web.server",
 }
 
@@ -84,15 +100,18 @@ __all__ = [
     "AcceptedMedia",
     "Adapter",
     "Agent",
+    "Attachment",
     "AudioBlock",
     "AudioFormats",
     "Author",
     "BelinoError",
+    "Choice",
     "Compacted",
     "Config",
     "ConversationKey",
     "DocumentBlock",
     "DocumentFormats",
+    "FileBlock",
     "Final",
     "Gateway",
     "Home",
@@ -101,20 +120,25 @@ __all__ = [
     "MediaKind",
     "MediaRef",
     "Message",
+    "Mishap",
     "Parcel",
     "Receipt",
     "Refused",
     "ReplyPart",
+    "ReplyParts",
     "Secret",
     "TextBlock",
     "TextDelta",
     "ToolError",
+    "ToolNote",
     "Toolbox",
     "Turn",
     "TurnMessage",
+    "Usage",
     "__version__",
     "file_source",
     "load",
+    "run",
     "serve",
 ]
 

@@ -35,7 +35,7 @@ class Patient:
 
     async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
         self.turns.append(turn)
-        if len(self.turns) <= self.stuck or (self.wants_media and not turn.message.media):
+        if len(self.turns) <= self.stuck or (self.wants_media and not turn.message.attachments):
             await asyncio.Event().wait()
         yield Final(text=f"answer to {len(turn.messages)}")
 
@@ -129,7 +129,7 @@ async def test_a_mention_on_slack_gets_the_files_that_come_with_its_second_repor
         await until(lambda: slack.socket_mode.connections)
         slack.say(room, ada, f"<@{BOT_USER}> what is this?", files=[make_jpeg(32, 24)])
         await until(lambda: slack.sent)
-        assert [len(message.media) for message in agent.turns[-1].messages] == [1]
+        assert [len(message.attachments) for message in agent.turns[-1].messages] == [1]
         assert (await gateway.audit()).is_balanced
 
 

@@ -77,6 +77,8 @@ class Room:
     number: int = 0
     model: str = ""
     """What people chose."""
+    lost: tuple[Block, ...] = ()
+    """What a compaction removes."""
 
     @property
     def folder(self) -> Path:
@@ -96,7 +98,11 @@ class Room:
             folder=self.folder,
             deadline=datetime.now(UTC) + timedelta(minutes=1),
             model=self.model,
+            recover=self.recover,
         )
+
+    async def recover(self) -> tuple[Block, ...]:
+        return self.lost
 
     async def parts(self, *blocks: Block | str, box: Box | None = None) -> AsyncIterator[ReplyPart]:
         """A turn's parts; like the gateway it stops listening at the Final."""

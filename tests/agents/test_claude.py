@@ -12,7 +12,7 @@ from agents.claude_room import KEY, REF, SYSTEM, Box, Memory, Room, document, fi
 from belino.agents.claude import Agent
 from belino.domain.errors import AgentError, MemoryLost
 from belino.domain.media import FileBlock, TextBlock
-from belino.domain.turn import Accepted, Compacted, Final, Refused, ReplyPart, TextDelta, ToolNote, Usage
+from belino.domain.turn import Accepted, Compacted, Final, Refused, TextDelta, ToolNote, Usage
 from belino.media.image.header import image_size
 from belino.testing.files import make_pdf, make_png
 from belino.testing.models import (
@@ -432,34 +432,6 @@ async def test_a_lost_transcript_is_told_and_the_conversation_may_start_anew(tmp
             memory.kept = None
             assert final(await room(memory=memory).say("second")) == "ok"
     assert texts(server.asked[1].body) == "second"
-
-
-async def test_after_compaction_a_picture_that_is_shown_again_is_in_the_next_request(tmp_path: Path) -> None:
-    shown, memory = make_png(60, 50), Memory()
-
-    def script(asked: ModelRequest) -> ModelReply:
-        if "TEXT ONLY" in last_words(asked):
-            return ModelAnswer(text="<summary>They spoke of a picture.</summary>")
-        return ModelAnswer(text="fine", input_tokens=150_000)
-
-    async with MessagesServer(script) as server:
-        async with settled(tmp_path, server, compact_tokens=100_000) as room:
-            here = room(memory=memory)
-            await here.say("look", picture(shown))
-            compacted: list[ReplyPart] = []
-            for number in range(6):
-                compacted = await here.say(f"go on {number}")
-                if only(Compacted, compacted):
-                    break
-            assert only(Compacted, compacted) and final(compacted) == "fine"
-            assert images(server.asked[-1].body) == []
-            again = "[Post-compaction context recovery: re-attaching 1 media items from this thread]"
-            await here.say(again, picture(shown), "what was it?")
-            assert images(server.asked[-1].body) == [shown] and again in last_words(server.asked[-1])
-        async with settled(tmp_path, server, compact_tokens=0) as room:
-            await room(memory=memory).say("after a restart")
-    assert images(server.asked[-1].body) == [shown]
-    assert "They spoke of a picture" in texts(server.asked[-1].body)
 
 
 async def test_the_process_knows_nothing_of_our_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,9 +29,10 @@ class ClaudeHouse(House):
     def __init__(self, path: Path, server: MessagesServer) -> None:
         super().__init__(path)
         self._server = server
+        self.more: dict[str, Any] = {}
 
     def config(self) -> Config:
-        return replace(super().config(), agent=AgentConfig(kind="claude", options=settings(self._server)))
+        return replace(super().config(), agent=AgentConfig(kind="claude", options=settings(self._server, **self.more)))
 
     def gateway(self) -> Gateway:
         return Gateway(self.config(), self.home, clock=self.clock, make_adapter=self.make_adapter)
@@ -100,3 +102,31 @@ async def test_an_abort_ends_the_turn_and_the_next_message_is_answered(tmp_path:
     assert aborted.outcome is MessageOutcome.ABORTED
     told = texts(server.asked[-1].body)
     assert house.wire.texts() == ["ok"] and told.count("<<<message ") == 1 and "Well" not in told
+
+
+async def test_a_compacted_question_has_its_pictures_and_its_story_says_so(tmp_path: Path) -> None:
+    content = make_png(48, 32)
+
+    def script(asked: ModelRequest) -> ModelReply:
+        if "TEXT ONLY" in texts(asked.body):
+            return ModelAnswer(text="<summary>They spoke of a picture.</summary>")
+        return ModelAnswer(text="red" if images(asked.body) else "gone", input_tokens=150_000)
+
+    async with MessagesServer(script) as server:
+        house = ClaudeHouse(tmp_path / "home", server)
+        house.more = {"compact_tokens": 100_000}
+        house.prepare()._far_side.files["f1"] = content
+        async with house.at_work() as gateway:
+            message = house.say("what is this?")
+            await gateway.accept(replace(message, media=(house.picture(message),)))
+            for number in range(1, 5):
+                await so(lambda: len(house.wire.texts()) == number)  # noqa: B023
+                last = house.say("what colour was it?")
+                await gateway.accept(last)
+                await so(lambda: len(house.wire.texts()) == number + 1)  # noqa: B023
+                story = await gateway.store.story(last.conversation, last.id)
+                assert story is not None
+                if "memory shortened" in (told := [step.outcome for step in story.steps]):
+                    break
+    assert told.index("memory shortened") < told.index("recovered after compaction")
+    assert set(house.wire.texts()) == {"red"}

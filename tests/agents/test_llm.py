@@ -35,7 +35,7 @@ from belino.agents.llm.exchange import arguments_of
 from belino.agents.llm.providers import choose
 from belino.domain.errors import AgentError, ConfigError
 from belino.domain.media import FileBlock
-from belino.domain.turn import Compacted, Final, Refused, ReplyPart, TextDelta, ToolNote, Usage
+from belino.domain.turn import Compacted, Final, Mishap, Refused, ReplyPart, TextDelta, ToolNote, Usage
 from belino.testing.models import (
     ModelAnswer,
     ModelCut,
@@ -139,6 +139,7 @@ async def test_a_busy_provider_is_asked_again(wire: Wire, server: ModelServer) -
     assert parts[-1] == Final(text="I see a cat.")
     assert [kind for kind in kinds(parts) if kind == "Accepted"] == ["Accepted"]
     assert len(server.asked) == 3
+    assert [part.what for part in parts if isinstance(part, Mishap)] == ["asked again", "asked again"]
 
 
 @pytest.mark.parametrize("status", [500, 503, 529])

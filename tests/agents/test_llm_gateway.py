@@ -110,6 +110,31 @@ async def test_a_provider_that_fails_ends_in_words_and_leaves_the_memory_as_it_w
     assert house.wire.texts()[1] == "hello"
 
 
+async def test_the_story_of_a_turn_has_its_calls_and_what_went_wrong_with_them(
+    house: ModelHouse, server: ModelServer
+) -> None:
+    calls = (
+        ModelToolCall(tool="list_media", broken='{"limit": 5'),
+        ModelToolCall(tool="bash", arguments={"command": "ls"}),
+        ModelToolCall(tool="fetch_media", arguments={"ref": "tg_000000000000"}),
+        ModelToolCall(tool="list_media", arguments={"limit": 5, "kind": "image"}),
+    )
+    server.script = [ModelAnswer(calls=calls), ModelAnswer(text="done")]
+    async with house.at_work() as gateway:
+        message = house.say("hi")
+        await gateway.accept(message)
+        await until(lambda: house.wire.seen)
+        story = await gateway.store.story(message.conversation, message.id)
+    assert story is not None
+    told = [(step.subject, step.outcome, step.reason.partition(":")[0]) for step in story.steps]
+    assert [each for each in told if each[0] in ("list_media", "bash", "fetch_media")] == [
+        ("list_media", "broken call", "the arguments are not a JSON object"),
+        ("bash", "unknown tool", "there is no such tool"),
+        ("fetch_media", "refused", "ref=tg_000000000000"),
+        ("list_media", "done", "limit=5, kind=image"),
+    ]
+
+
 async def test_every_request_has_the_channel_although_the_memory_is_too_small_for_it(
     house: ModelHouse, server: ModelServer
 ) -> None:

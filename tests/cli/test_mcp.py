@@ -50,6 +50,15 @@ def test_empty_lines_are_nothing(tmp_path: Path) -> None:
     assert answers(tmp_path / "home", "", "   ") == []
 
 
+def test_a_file_that_the_gateway_names_has_its_path_for_a_client_on_this_machine(tmp_path: Path) -> None:
+    relay = Relay(Home.at(tmp_path / "home"), MAIN, io.StringIO())
+    texts = ["File: incoming/a---web_k3v9d0q2m7xa.pdf (application/pdf)", "File: incoming/../x (y)", "see incoming/a"]
+    answer = {"result": {"content": [{"type": "text", "text": text} for text in texts]}}
+    located = [content["text"] for content in relay._located(answer)["result"]["content"]]
+    folder = Home.at(tmp_path / "home").incoming(MAIN)
+    assert located == [f"File: {folder}/a---web_k3v9d0q2m7xa.pdf (application/pdf)", *texts[1:]]
+
+
 def test_without_a_gateway_it_says_so_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mcp", "--conversation", str(MAIN), "--home", str(tmp_path / "home")]) == NOT_RUNNING
     assert "start it with `belino serve`" in capsys.readouterr().err

@@ -21,6 +21,7 @@ from belino.domain.reply import Parcel, ParcelState, Receipt
 from belino.domain.stored import StoredMessage
 from belino.domain.turn import Accepted, ReplyPart, Turn
 from belino.gateway.gateway import Gateway
+from belino.media.fetch import MediaConfig
 from belino.storage.backup_config import BackupConfig
 from belino.storage.home import Home
 from belino.testing import FakeClock, FakeContext, MemoryAdapter, ScriptedAgent
@@ -99,6 +100,7 @@ class House:
         self.sessions = SessionsConfig()
         self.context = ContextConfig()
         self.backup = BackupConfig()
+        self.media = MediaConfig()
         self.tools = ToolsConfig()
         self.understanding: Understanding | None = None
         self.access = ACCESS
@@ -120,6 +122,7 @@ class House:
             sessions=self.sessions,
             context=self.context,
             backup=self.backup,
+            media=self.media,
             tools=self.tools,
             adapters=adapters,
         )

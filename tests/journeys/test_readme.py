@@ -52,11 +52,12 @@ def test_the_commands_are_the_commands() -> None:
 
 
 def test_the_agent_in_the_text_is_the_one_in_the_example() -> None:
-    shown = re.search(r"```python\nclass Librarian:\n(.*?)\n```\n", README, re.DOTALL)
+    shown = re.search(r"```python\n(from belino import .*?\n)```\n", README, re.DOTALL)
     assert shown
-    lines = [line for line in shown.group(1).splitlines() if line.strip()]
-    example = EXAMPLE.read_text(encoding="utf-8")
-    assert not [line for line in lines if line not in example]
+    example = EXAMPLE.read_text(encoding="utf-8").partition("\n\n")[2]
+    lines = _written(shown.group(1))
+    assert lines == _written(example.replace('if __name__ == "__main__":\n    run', "run"))
+    assert len(lines) <= 14 and sum("import" in line for line in lines) == 1
 
 
 @pytest.mark.slow
@@ -109,14 +110,21 @@ def test_the_example_answers_in_the_web_chat(tmp_path: Path) -> None:
             file = {"mime_type": "text/plain", "file_name": "a.txt", "content": base64.b64encode(b"hello").decode()}
             said = {"conversation": MAIN, "message": "Hello", "attachments": [file]}
             assert gateway.call("POST", "/api/messages", said)[0] == 200
-            answer = wait_for(lambda: answer_in(gateway))["text"]
-            assert answer.startswith("1 files from You. On my shelf:") and "a.txt" in answer
-            assert gateway.call("GET", "/api/status")[1]["agent"] == {"name": "belino", "kind": "Librarian"}
+            wait_for(lambda: dict(enumerate(answers_in(gateway))).get(1))  # the text and the file
+            answers = answers_in(gateway)
+            assert [answer["text"] for answer in answers if answer["text"]] == ["You wrote: Hello\na.txt has 5 bytes"]
+            assert [file["file_name"] for answer in answers for file in answer["media"]] == ["a.txt"]
+            assert gateway.call("GET", "/api/status")[1]["agent"] == {"name": "belino", "kind": "Echo"}
             process.send_signal(signal.SIGINT)
             _, printed = process.communicate(timeout=60)
             assert (process.returncode, "Traceback" in printed) == (0, False)
         finally:
             process.kill()
+
+
+def _written(code: str) -> list[str]:
+    """The lines that are not blank."""
+    return [line for line in code.splitlines() if line.strip()]
 
 
 def steps_of(story: str) -> list[str]:
@@ -133,8 +141,12 @@ class Running(GatewayProcess):
 
 
 def answer_in(gateway: GatewayProcess) -> dict[str, Any] | None:
+    return next(iter(answers_in(gateway)), None)
+
+
+def answers_in(gateway: GatewayProcess) -> list[dict[str, Any]]:
     _, page = gateway.call("GET", f"/api/messages?conversation={MAIN}")
-    return next((message for message in page["messages"] if message["author"]["is_agent"]), None)
+    return [message for message in page["messages"] if message["author"]["is_agent"]]
 
 
 def wait_for(look: Callable[[], dict[str, Any] | None]) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def as_content(blocks: tuple[Block, ...]) -> list[object]:
             case ImageBlock():
                 content.append(("image", block.mime, block.data))
             case FileBlock():
-                content.append(("text", f"File: {block.path} ({block.mime})"))
+                content.append(("text", f"File: {block.path.parent.name}/{block.path.name} ({block.mime})"))
     return content
 
 

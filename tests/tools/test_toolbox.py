@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from belino.domain.errors import ToolError
 from belino.domain.media import ImageBlock, TextBlock
 from belino.domain.outcome import Stage
+from belino.net.redact import hide
 from belino.testing.files import make_png
-from belino.tools.toolbox import SPECS
+from belino.tools.toolbox import SPECS, called_with
 from tools.town import HERE, SECRET, THERE, File, Town
 
 TOOLS = ("list_media", "fetch_media", "channel_context", "channel_messages")
@@ -213,7 +214,23 @@ async def test_every_call_is_noted_with_its_end(town: Town) -> None:
         (Stage.TOOL, "list_media", "done"),
         (Stage.TOOL, "fetch_media", "refused"),
     ]
-    assert town.steps[1].reason.startswith("there is no such media")
+    assert town.steps[1].reason.startswith("ref=tg_000000000000: there is no such media")
+
+
+async def test_a_call_is_noted_with_what_was_asked_for_and_without_secrets(town: Town) -> None:
+    toolbox = town.toolbox()
+    hide("hunter2hunter2")
+    await toolbox.call(
+        "channel_context", {"intent": "the plumber, password hunter2hunter2", "max_results": 5, "near": ""}
+    )
+    with pytest.raises(ToolError):
+        await toolbox.call("bash", {"command": "ls"})
+    (searched, unknown) = [step for step in town.steps if step.stage is Stage.TOOL]
+    assert searched.reason.startswith("intent=the plumber, password ") and searched.reason.endswith("max_results=5")
+    assert "hunter2" not in searched.reason
+    sent = called_with({"path": "/srv/x/outgoing/plan.pdf", "url": "https://u:p@x.test/a?t=1", "caption": "x" * 500})
+    assert sent == f"path=plan.pdf, url=x.test/a, caption={'x' * 79}…"
+    assert (unknown.subject, unknown.outcome) == ("bash", "unknown tool")
 
 
 async def test_a_result_over_one_mebibyte_is_cut_and_says_so(town: Town) -> None:

@@ -9,9 +9,10 @@ import pytest
 from belino.config import AgentConfig, from_table
 from belino.domain.errors import AgentError, ConfigError
 from belino.domain.message import ConversationKey
+from belino.domain.ports import Prepares
 from belino.domain.turn import ReplyPart, Turn
-from belino.testing import ScriptedAgent
-from belino.turns.agents import Agents, agent_at
+from belino.testing import FakeClock, ScriptedAgent
+from belino.turns.agents import PREPARE_SECONDS, Agents, agent_at
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 GROUP = ConversationKey(platform="telegram", account="main", channel="-100")
@@ -162,3 +163,30 @@ async def test_agents_that_cannot_be_made_leave_the_current_ones_in_use(closable
     await agents.discard(unwanted)
     assert closables["unwanted"].closed and not closables["good"].closed
     assert agents.default is closables["good"]
+
+
+class Slow(ScriptedAgent):
+    """Has something to load; it fails."""
+
+    loaded = 0
+
+    async def prepare(self) -> None:
+        self.loaded += 1
+        raise AgentError("the package is missing")
+
+
+async def test_agents_load_what_they_need_after_the_start_and_a_failure_waits_for_the_turn() -> None:
+    agents, clock, slow = Agents(AgentConfig(options=None)), FakeClock(), Slow()
+    (generation,) = agents._generations
+    generation.made[:] = [(generation.config, ScriptedAgent()), (generation.config, slow)]
+    async with asyncio.TaskGroup() as group:
+        group.create_task(agents.prepare_all(clock))
+        await asyncio.sleep(0)
+        assert slow.loaded == 0
+        await clock.wake(PREPARE_SECONDS)
+    assert slow.loaded == 1
+
+
+async def test_the_demo_loads_nothing() -> None:
+    agents = Agents(AgentConfig(options=None))
+    assert not isinstance(agents.default, Prepares)

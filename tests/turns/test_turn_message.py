@@ -1,13 +1,14 @@
 """An agent gets the message itself: its words, its author, and media that it opens on request."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
 
-from belino import Final, ReplyPart, ToolError, Turn, TurnMessage
+from belino import Accepted, Final, ReplyParts, TextBlock, ToolError, Turn, TurnMessage
+from belino.context.budget import ContextConfig
 from belino.domain.media import MediaKind
 from belino.domain.message import Author, Quote
+from belino.media.fetch import MediaConfig
 from belino.testing import make_png
 from gateway.house import BOB, House, until
 
@@ -23,12 +24,12 @@ class Reader:
         self.messages: list[TurnMessage] = []
         self.opened: list[bytes | str] = []
 
-    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+    async def run_turn(self, turn: Turn) -> ReplyParts:
         self.messages += turn.messages
         assert turn.message is turn.messages[-1]
-        for ref in turn.message.media:
+        for attachment in turn.message.attachments:
             try:
-                self.opened.append((await turn.open(ref)).read_bytes())
+                self.opened.append(b"".join([chunk async for chunk in attachment.open()]))
             except ToolError as error:
                 self.opened.append(str(error))
         yield Final(text="done")
@@ -50,7 +51,9 @@ async def test_a_message_comes_with_its_words_its_author_and_media_that_is_fetch
         await house.ask(gateway, replace(message, media=(house.picture(message),)))
     (told,) = reader.messages
     assert (told.id, told.author, told.sent, told.text) == (message.id, message.author, message.sent, message.text)
-    assert [(ref.kind, ref.file_name, bool(ref.id)) for ref in told.media] == [(MediaKind.IMAGE, "photo.png", True)]
+    (picture,) = told.attachments
+    assert (picture.kind, picture.name, picture.mime) == (MediaKind.IMAGE, "photo.png", "image/png")
+    assert picture.ref.startswith("memory_")
     assert told.quote is not None and told.quote.text == "which one?"
     assert reader.opened == [PICTURE]
 
@@ -70,7 +73,7 @@ async def test_the_items_of_an_album_are_messages_of_one_turn(house: House, read
             await gateway.accept(replace(message, media=(picture,), album="holiday"))
         await house.pass_album()
         await until(lambda: gateway.counters.turns)
-    assert [(told.text, [ref.file_name for ref in told.media]) for told in reader.messages] == [
+    assert [(told.text, [picture.name for picture in told.attachments]) for told in reader.messages] == [
         ("a.png", ["a.png"]),
         ("b.png", ["b.png"]),
     ]
@@ -93,3 +96,67 @@ async def test_media_that_cannot_be_had_is_told_in_a_sentence(house: House, read
         await house.ask(gateway, replace(message, media=(house.picture(message, item="gone"),)))
     (sentence,) = reader.opened
     assert isinstance(sentence, str) and "tg_" not in sentence
+
+
+async def test_a_reply_names_the_message_that_it_replies_to(house: House, reader: Reader) -> None:
+    async with house.at_work() as gateway:
+        await house.ask(gateway, replace(house.say("yes"), reply_to="m7"))
+    assert [told.reply_to for told in reader.messages] == ["m7"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        (MediaConfig(max_bytes=10), "is over 10B"),
+        (MediaConfig(max_bytes=200, channel_bytes_per_day=10), "may fetch 10B a day"),
+    ],
+)
+async def test_an_opened_attachment_keeps_the_limits_of_the_channel(
+    house: House, reader: Reader, limits: MediaConfig, reason: str
+) -> None:
+    house.prepare()._far_side.files["f1"] = PICTURE
+    message = house.say("look")
+    house.media = limits
+    async with house.at_work() as gateway:
+        await house.ask(gateway, replace(message, media=(house.picture(message),)))
+    (sentence,) = reader.opened
+    assert isinstance(sentence, str) and reason in sentence
+
+
+class Shower(Reader):
+    """Opens what the message brings, and has its model accept it."""
+
+    remembers = sees_images = True
+
+    async def run_turn(self, turn: Turn) -> ReplyParts:
+        if turn.message.attachments:
+            async for part in super().run_turn(turn):
+                yield Accepted()
+                yield part
+        else:
+            asked = await turn.toolbox.call("fetch_media", {"ref": self.messages[0].attachments[0].ref})
+            yield Final(text="".join(block.text for block in asked if isinstance(block, TextBlock)))
+
+
+async def test_an_opened_picture_that_the_model_accepted_is_in_the_manifest(house: House) -> None:
+    house.agent = shower = Shower()
+    house.prepare()._far_side.files["f1"] = PICTURE
+    message = house.say("look")
+    house.context = ContextConfig(attach_media="never")
+    async with house.at_work() as gateway:
+        await house.ask(gateway, replace(message, media=(house.picture(message),)))
+        session = await gateway.store.session(message.conversation)
+        await house.ask(gateway, house.say("again, please"))
+        answer = house.wire.texts()[-1]
+    assert [entry.artifact_id for entry in session.manifest] == [shower.messages[0].attachments[0].ref]
+    assert "turn 1" in answer
+
+
+async def test_the_story_of_the_message_says_that_the_agent_opened_it(house: House, reader: Reader) -> None:
+    house.prepare()._far_side.files["f1"] = PICTURE
+    message = house.say("look")
+    async with house.at_work() as gateway:
+        await house.ask(gateway, replace(message, media=(house.picture(message),)))
+        story = await gateway.store.story(message.conversation, message.id)
+    assert story is not None
+    assert "the agent asked for it" in [step.reason for step in story.steps]

@@ -41,6 +41,29 @@ async def test_a_token_opens_the_tools_of_its_own_conversation_only(site: Any) -
         assert refused["result"]["isError"]
 
 
+async def test_no_path_of_this_machine_reaches_a_client_and_a_file_is_named_once(site: Any) -> None:
+    ref, token = await say(site, MAIN, "own.png"), await site.token(MAIN)
+    _, got = await call(site, token, "tools/call", name="fetch_media", arguments={"ref": ref, "as": "file"})
+    name = f"incoming/own---{ref}.png"
+    assert str(got).count(name) == 1 and str(got).count(f"own---{ref}") == 1
+    assert str(site.gateway.home.path) not in str(got)
+    _, sent = await call(site, token, "tools/call", name="send_media", arguments={"path": name})
+    assert not sent["result"].get("isError") and str(site.gateway.home.path) not in str(sent)
+
+
+async def test_the_calls_of_a_client_are_in_the_story_of_the_newest_message(site: Any) -> None:
+    ref, token = await say(site, MAIN, "own.png"), await site.token(MAIN)
+    await call(site, token, "tools/call", name="fetch_media", arguments={"ref": ref, "as": "thumb"})
+    await call(site, token, "tools/call", name="bash", arguments={})
+    (newest, *_) = await site.gateway.store.history(MAIN, limit=1)
+    story = await site.gateway.store.story(MAIN, newest.id)
+    told = [(step.subject, step.outcome, step.reason) for step in story.steps if "(client)" in step.subject]
+    assert told == [
+        ("fetch_media (client)", "done", f"ref={ref}, as=thumb"),
+        ("bash (client)", "unknown tool", "there is no such tool"),
+    ]
+
+
 @pytest.mark.parametrize("spoof", ["X-Belino-Conversation", "X-Forwarded-For"])
 async def test_no_header_widens_a_token(site: Any, spoof: str) -> None:
     await site.gateway.store.open_conversation(OTHER, "Other", ChatType.DIRECT)

@@ -1,5 +1,6 @@
-"""Start: CPU of the help and until the first healthy answer, memory after ten turns, compared with bare Python."""
+"""Start: CPU of the help, until the first healthy answer and of a model's first answer; memory after ten turns."""
 
+import asyncio
 import base64
 import http.client
 import os
@@ -8,18 +9,26 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
 from belino.bench import Row
 from belino.testing import GatewayProcess, make_png
+from belino.testing.models import ModelAnswer
+from belino.testing.models.openai import OpenAIServer
 
 ROUNDS = 5
 TURNS = 10
 GOAL_HELP_SECONDS = 0.15
 GOAL_START_SECONDS = 0.8
 GOAL_MEMORY_MB = 80.0
+GOAL_FIRST_RATIO = 2.0
+ANSWERS = 5
+REST_SECONDS = 1.2
+"""Longer than an agent waits after the start before it loads what it needs."""
 WAIT_SECONDS = 60.0
 CONVERSATION = "web:default:main"
 
@@ -55,7 +64,56 @@ def run(*, corpus: Path | None = None) -> list[Row]:
         _row("CPU seconds of --help", helping, "bare python", python, GOAL_HELP_SECONDS, "s"),
         _row("CPU seconds to the first healthy answer", cpu, bare, bare_cpu, GOAL_START_SECONDS, "s"),
         _row(f"MB in memory after {TURNS} turns", memory, bare, bare_memory, GOAL_MEMORY_MB, "MB"),
+        _first_answer_row(*asyncio.run(_model_answers())),
     ]
+
+
+def _first_answer_row(first: float, later: float) -> Row:
+    return Row(
+        metric="CPU seconds of the first answer of a model",
+        ours=first,
+        beside_name="a later one",
+        beside=later,
+        ratio=first / later,
+        goal=f"≤ {GOAL_FIRST_RATIO:g} ×",
+        ok=first <= GOAL_FIRST_RATIO * later,
+    )
+
+
+async def _model_answers() -> tuple[float, float]:
+    """CPU seconds of the first answer after a start, and of a later one, with a model that answers at once."""
+    async with OpenAIServer(lambda _: ModelAnswer(text="hello")) as server:
+        return await asyncio.to_thread(_answered_by, f"{server.url}/v1")
+
+
+def _answered_by(url: str) -> tuple[float, float]:
+    with tempfile.TemporaryDirectory(prefix="belino-bench-") as folder:
+        home = Path(folder) / "home"
+        home.mkdir(mode=0o700)
+        agent = f'kind = "llm"\nmodel = "openai:gpt-4o"\napi = "chat"\nbase_url = "{url}"\n'
+        (home / "belino.toml").write_text(f"[server]\nport = 0\n[agent]\n{agent}", encoding="utf-8")
+        with GatewayProcess(home) as gateway:
+            _settled(gateway.pid)
+            spent = [_settled(gateway.pid)]
+            for number in range(1, ANSWERS + 1):
+                _turn(gateway, number, picture=False)
+                spent.append(_settled(gateway.pid))
+    costs = [after - before for before, after in pairwise(spent)]
+    return costs[0], max(sum(costs[1:]) / len(costs[1:]), 1 / os.sysconf("SC_CLK_TCK"))
+
+
+def _settled(pid: int) -> float:
+    """CPU seconds of a process once it rests."""
+    pause, before = threading.Event(), -1.0
+    while (now := _process_cpu(pid)) != before:
+        before = now
+        pause.wait(REST_SECONDS)
+    return now
+
+
+def _process_cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _row(metric: str, ours: float, beside_name: str, beside: float, goal: float, unit: str) -> Row:
@@ -94,13 +152,17 @@ def _gateway() -> tuple[float, float]:
             return cpu, resident(gateway.pid)
 
 
-def _turn(gateway: GatewayProcess, number: int) -> None:
-    picture = {
+def _turn(gateway: GatewayProcess, number: int, *, picture: bool = True) -> None:
+    shown = {
         "mime_type": "image/png",
         "file_name": f"{number}.png",
         "content": base64.b64encode(make_png(640, 480, color=(number, 0, 0))).decode(),
     }
-    wish = {"conversation": CONVERSATION, "message": f"What is in picture {number}?", "attachments": [picture]}
+    wish = {
+        "conversation": CONVERSATION,
+        "message": f"What is in picture {number}?",
+        "attachments": [shown] if picture else [],
+    }
     status, answer = gateway.call("POST", "/api/messages", wish)
     assert status < 300, answer
     for _ in range(10_000):

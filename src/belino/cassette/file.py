@@ -19,9 +19,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from belino.domain.choice import Choice
 from belino.domain.errors import BelinoError
 from belino.domain.message import Arrival, Deletion, DeliveryStatus, Edit, Message, Reaction, Unsupported
-from belino.domain.turn import Accepted, Compacted, Final, Refused, ReplyPart, TextDelta, ToolNote, Usage
+from belino.domain.turn import Accepted, Compacted, Final, Mishap, Refused, ReplyPart, TextDelta, ToolNote, Usage
 
 VERSION = 1
 FORMAT = "belino cassette"
@@ -38,7 +39,7 @@ ARRIVALS: Mapping[str, type[Any]] = {
     kind.kind: kind for kind in (Message, Edit, Deletion, Reaction, DeliveryStatus, Unsupported)
 }
 PARTS: Mapping[str, type[Any]] = {
-    kind.__name__: kind for kind in (TextDelta, ToolNote, Accepted, Compacted, Usage, Refused, Final)
+    kind.__name__: kind for kind in (TextDelta, ToolNote, Accepted, Compacted, Usage, Refused, Choice, Mishap, Final)
 }
 UNWRITTEN = frozenset({"sealed", "chunks", "pending", "waveform", "other_names"})
 """Keys of media, what exists only in a running process, and names that only searches use."""

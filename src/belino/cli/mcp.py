@@ -5,6 +5,7 @@ MCP beyond that, so it starts at once and works across restarts of the gateway.
 """
 
 import json
+import re
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
@@ -44,6 +45,9 @@ def mcp_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--wait", type=seconds_up_to(3_600), default=330.0, metavar="SECONDS", help="how long --ipc waits for an answer"
     )
+
+
+_FILE = re.compile(r"File: incoming/(?P<name>[^/\n]+) \((?P<mime>[^()\n]+)\)")
 
 
 def run_mcp(args: Namespace) -> int:
@@ -109,6 +113,19 @@ class Relay:
         answer = needed_gateway(self._home).relay("/mcp", asked, headers=headers, seconds=ANSWER_SECONDS)
         if asked.get("method") == "initialize" and isinstance(answer, dict):
             self._version = answer.get("result", {}).get("protocolVersion")
+        return self._located(answer)
+
+    def _located(self, answer: Any) -> Any:
+        """The answer with the path of a file, which the gateway names relative to the conversation's folder.
+
+        The client is on this machine and may open it.
+        """
+        match answer:
+            case {"result": {"content": [*contents]}}:
+                for content in contents:
+                    if isinstance(content, dict) and (named := _FILE.fullmatch(str(content.get("text", "")))):
+                        path = self._home.incoming(self._conversation) / named["name"]
+                        content["text"] = f"File: {path} ({named['mime']})"
         return answer
 
     def _tell(self, answer: Mapping[str, Any]) -> None:

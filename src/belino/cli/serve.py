@@ -24,6 +24,7 @@ from belino.storage.home import Home
 
 if TYPE_CHECKING:
     from belino.domain.outcome import Counters
+    from belino.domain.ports import Agent
     from belino.gateway.gateway import Gateway
 
 log = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ def serve_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run_serve(args: Namespace) -> int:
+def run_serve(args: Namespace, agent: "Agent | None" = None) -> int:
     import uvloop
 
     home = Home.at(args.home)
@@ -60,11 +61,17 @@ def run_serve(args: Namespace) -> int:
     share_heap()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
-            runner.run(_serve(config, rejected, home, args))
+            runner.run(_serve(config, rejected, home, args, agent))
         except* BelinoError as group:
             # Tasks fail together; the operator needs the first error.
             raise first_error(group) from None
     return OK
+
+
+def run(agent: "Agent", home: Path | None = None) -> None:
+    """Serve the web chat and the configured accounts with an agent of your own, until Ctrl-C."""
+    own = Namespace(home=home, port=None, bind=None, config=None, strict=True, json=False)
+    run_serve(Namespace(**vars(own), start_empty=False, new_key=False), agent)
 
 
 def raise_open_files() -> None:
@@ -111,7 +118,7 @@ def _good_config(home: Home, args: Namespace, error: ConfigError) -> Config:
     return _overridden(good, args)
 
 
-async def _serve(config: Config, rejected: str, home: Home, args: Namespace) -> None:
+async def _serve(config: Config, rejected: str, home: Home, args: Namespace, agent: "Agent | None") -> None:
     # Nothing imported here becomes garbage: looking for some costs a tenth of the start.
     gc.disable()
     from belino.gateway.gateway import Gateway
@@ -129,7 +136,7 @@ async def _serve(config: Config, rejected: str, home: Home, args: Namespace) -> 
 
     def opened(wanted: Config, why: str) -> Gateway:
         source = file_source(home, args.config, rejected=why, change=lambda config: _overridden(config, args))
-        return Gateway(wanted, home, store=store, source=source)
+        return Gateway(wanted, home, agent=agent, store=store, source=source)
 
     store = partial(open_store, start_empty=args.start_empty, new_key=args.new_key)
     async with AsyncExitStack() as closing:

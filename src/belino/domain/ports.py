@@ -481,6 +481,13 @@ class MeasuresMemory(Protocol):
 
 
 @runtime_checkable
+class Prepares(Protocol):
+    """An agent that loads what its first answer needs ahead of it."""
+
+    async def prepare(self) -> None: ...
+
+
+@runtime_checkable
 class Closes(Protocol):
     """Holds resources between turns, and releases them when the gateway closes."""
 

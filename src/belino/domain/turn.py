@@ -1,7 +1,7 @@
 """One turn: message in, reply out, and what the agent may use."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,7 +10,7 @@ from typing import Protocol
 
 from belino.domain.choice import Choice
 from belino.domain.errors import ToolError
-from belino.domain.media import Block, FileBlock, MediaRef
+from belino.domain.media import Block, FileBlock, MediaKind
 from belino.domain.message import Author, ConversationKey, Quote
 
 WORDS_CHARS = 80
@@ -67,6 +67,25 @@ class SessionMemory(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A file of a message; nothing is fetched before it is opened."""
+
+    ref: str
+    kind: MediaKind
+    name: str
+    mime: str
+    """As its sender says; the bytes may be something else."""
+    size: int | None = None
+    caption: str | None = None
+    duration: float | None = None
+    chunks: Callable[[], AsyncIterator[bytes]] = field(repr=False, compare=False)
+
+    def open(self) -> AsyncIterator[bytes]:
+        """Its bytes in chunks, within the channel's limits. Raises ToolError with the reason if they cannot be had."""
+        return self.chunks()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnMessage:
     """A message to answer, as its author sent it."""
 
@@ -75,11 +94,17 @@ class TurnMessage:
     sent: datetime
     text: str
     """What its author wrote, in a caption, too; of a voice message that was read, what was said."""
-    media: tuple[MediaRef, ...] = ()
-    """Nothing is fetched yet; see `Turn.open`."""
+    attachments: tuple[Attachment, ...] = ()
+    """Its files; of the last message, also those that its author sent shortly before without a question."""
+    reply_to: str | None = None
+    """The id of the message that it replies to."""
     quote: Quote | None = None
     """What it replies to."""
     forward: Quote | None = None
+
+
+async def _nothing() -> tuple[Block, ...]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +127,8 @@ class Turn:
     """The messages to answer, oldest first: several if they belong together. `blocks` has them with context."""
     model: str = ""
     """The model that people chose here instead of the agent's own; empty if none."""
+    recover: Callable[[], Awaitable[tuple[Block, ...]]] = _nothing
+    """Gives the media of the thread that the turn's `Compacted` removed, for an agent that can still ask with it."""
 
     tools_at: Callable[[], AbstractContextManager[ToolAddress | None]] = nullcontext
     """Serves the tools over MCP until the block is left; None where no server runs."""
@@ -111,12 +138,12 @@ class Turn:
         """The message to answer; of several, the last."""
         return self.messages[-1]
 
-    async def open(self, ref: MediaRef) -> Path:
+    async def file(self, ref: str) -> Path:
         """Fetch media of this channel: a copy in the session's folder. Raises ToolError if it cannot be had."""
-        for block in await self.toolbox.call("fetch_media", {"ref": ref.id, "as": "file"}):
+        for block in await self.toolbox.call("fetch_media", {"ref": ref, "as": "file"}):
             if isinstance(block, FileBlock):
                 return block.path
-        raise ToolError(f"{ref.id} is not available as a file")
+        raise ToolError(f"{ref} is not available as a file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +197,17 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mishap:
+    """Something went wrong and the turn goes on: a request that is made again, a call that cannot be run."""
+
+    what: str
+    """In two words, like `asked again`."""
+    why: str
+    """Without secrets or text of people: `explain` shows it."""
+    tool: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Final:
     """The whole answer; the last part of every turn. An empty one is a failure, unless it is silent."""
 
@@ -180,7 +218,8 @@ class Final:
     """Why the text is empty or incomplete, if it is, for `explain`."""
 
 
-ReplyPart = TextDelta | ToolNote | Accepted | Compacted | Usage | Refused | Choice | Final
+ReplyPart = TextDelta | ToolNote | Accepted | Compacted | Usage | Refused | Choice | Mishap | Final
+ReplyParts = AsyncIterator[ReplyPart]
 
 
 def placeholders(text: str) -> Iterator[tuple[str, str, str]]:

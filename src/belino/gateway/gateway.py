@@ -214,6 +214,7 @@ class Gateway(AccountOperations, MediaViews):
             others.append(group.create_task(self._upkeep.follow_deletions()))
             others.append(group.create_task(index_ahead(self.store, self.clock)))
             others.append(group.create_task(try_all_decoders(self.clock)))
+            others.append(group.create_task(self.agents.prepare_all(self.clock)))
             others.append(group.create_task(self._backups.run()))
             others.append(group.create_task(self._signs.run()))
             others.append(group.create_task(self._bridge.run()))

@@ -38,7 +38,7 @@ _BODIES = ("text/plain", "text/html")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attachment:
+class MailAttachment:
     """A file attached to a message; listed, not read."""
 
     name: str
@@ -58,7 +58,7 @@ class MailMessage:
     headers: tuple[tuple[str, str], ...]
     """The headers of interest to a reader, in order."""
     body: str
-    attachments: tuple[Attachment, ...] = ()
+    attachments: tuple[MailAttachment, ...] = ()
     hides: bool = False
 
     @property
@@ -134,7 +134,7 @@ def _opened(message: Message) -> Iterator[MailMessage]:
 
 def _message(message: Message) -> tuple[MailMessage, list[Message]]:
     texts: dict[str, list[Message]] = {mime: [] for mime in _BODIES}
-    attachments: list[Attachment] = []
+    attachments: list[MailAttachment] = []
     inside: list[Message] = []
     for part in _leaves(message):
         mime = part.get_content_type()
@@ -175,8 +175,8 @@ def _is_attached(part: Message) -> bool:
     return str(part.get("Content-Disposition", "")).strip().lower().startswith("attachment")
 
 
-def _attachment(part: Message, mime: str) -> Attachment:
-    return Attachment(name=_name(part), mime=mime, size=len(_content(part)))
+def _attachment(part: Message, mime: str) -> MailAttachment:
+    return MailAttachment(name=_name(part), mime=mime, size=len(_content(part)))
 
 
 def _name(part: Message) -> str:

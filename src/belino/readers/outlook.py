@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from belino.domain.media import DocumentText, Unread
 from belino.readers import charset, html, ole, rtf
-from belino.readers.mail import Attachment, MailMessage, document
+from belino.readers.mail import MailAttachment, MailMessage, document
 from belino.readers.parts import CannotRead, ReadOptions, one_line
 
 if TYPE_CHECKING:
@@ -99,12 +99,12 @@ class _Folder:
             (*folder._path, folder._here[_message_name()][-1]) for folder in self._attached() if folder.holds_message()
         ]
 
-    def attachment(self) -> Attachment:
+    def attachment(self) -> MailAttachment:
         """This folder as an attachment."""
         name = self._text(_LONG_NAME) or self._text(_SHORT_NAME) or self._text(_SHOWN_NAME)
         stream = self._here.get(f"__SUBSTG1.0_{_CONTENT}0102")
         size = self._container.get_size(list(stream)) if stream else 0
-        return Attachment(name=name.strip("\0"), mime=self._text(_MIME).strip("\0"), size=size)
+        return MailAttachment(name=name.strip("\0"), mime=self._text(_MIME).strip("\0"), size=size)
 
     def holds_message(self) -> bool:
         """Whether the attachment is a message."""

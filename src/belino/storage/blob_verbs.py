@@ -257,6 +257,10 @@ class BlobVerbs(Verbs):
             await self._blobs.delete(names)
             await self._database.write(partial(deletions.files_deleted, sha256s=names))
 
+    def chunks(self, sha256: str) -> AsyncIterator[bytes]:
+        """The bytes of a blob in pieces. MediaNotFound if they are not held."""
+        return self._blobs.stream(sha256)
+
     def opened(self, file: OutgoingFile) -> OutgoingFile:
         """A planned file with its bytes, for a parcel that does not come from the outbox."""
         return replace(file, chunks=self._open_file(file.sha256, file.name, file.mime, file.size).chunks)

@@ -117,7 +117,8 @@ def _content(block: Block) -> "ContentBlock":
             )
             return EmbeddedResource(resource=held)
         case FileBlock():
-            return TextContent(text=f"File: {block.path} ({block.mime})")
+            # The client may be on another machine: the name is relative to the conversation's folder.
+            return TextContent(text=f"File: {block.path.parent.name}/{block.path.name} ({block.mime})")
 
 
 async def _refuse_method(send: Send) -> None:

@@ -3,8 +3,8 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,8 @@ Notes = Callable[[Step], Awaitable[None]]
 
 ALBUM_MOST = 30
 """The most pictures on one contact sheet."""
+CONTAINER_IMAGE_BYTES = 1024 * 1024
+"""The largest picture that an agent in a container gets as a picture."""
 NEARBY = 100
 """Items of an album arrive together: the others are among this many refs before and after."""
 
@@ -96,6 +98,18 @@ class ToolContext:
                 subject=record.ref.id,
             )
             await self.notes(step)
+
+
+def as_in_container(context: ToolContext, folder: Path, lifetime: timedelta) -> ToolContext:
+    """The context of an agent in a container: its own folder, refs that expire, and pictures of any model's size."""
+    return replace(
+        context,
+        folder=folder,
+        refs_since=context.clock.now() - lifetime,
+        sees_images=True,
+        accepts=TEXT_AND_PICTURES,
+        image_block_bytes=min(context.image_block_bytes, CONTAINER_IMAGE_BYTES),
+    )
 
 
 async def known_ref(context: ToolContext, ref_id: str) -> RefRecord | None:

@@ -12,6 +12,7 @@ from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Clock
 from belino.domain.safe_text import one_line
 from belino.domain.turn import Toolbox, ToolSpec
+from belino.net.redact import redact
 from belino.tools.acting import Acting
 from belino.tools.channel import CHANNEL_MESSAGES, channel_messages
 from belino.tools.media import FETCH_MEDIA, LIST_MEDIA, fetch_media, fetch_spec, list_media
@@ -24,6 +25,9 @@ from belino.understanding.speaker import Speaker
 CALLS_AT_MOST = 1_000
 """The most tool calls of one turn; each is a row in the store."""
 REASON_CHARS = 200
+ARGUMENT_CHARS = 80
+ARGUMENTS_SHOWN = 10
+NAME_CHARS = 40
 RESULT_BYTES = 1024 * 1024
 FAILED = "the tool could not do its work just now; try again in a moment"
 CUT = "… (cut here: the result is over 1 MiB; ask for less at a time)"
@@ -89,8 +93,10 @@ class ScopedToolbox:
     async def call(self, name: str, arguments: Mapping[str, object]) -> tuple[Block, ...]:
         """Run a tool. Raises ToolError with a sentence the agent can act on."""
         if name not in self.tools:
+            await self._note(one_line(name)[:NAME_CHARS], "unknown tool", "there is no such tool")
             raise ToolError(f"there is no such tool; the tools are {', '.join(self.tools)}")
         if not isinstance(arguments, Mapping):
+            await self._note(name, "broken call", "the arguments are not an object")
             raise ToolError("arguments must be an object")
         if self.notes is not None and next(self.calls) > CALLS_AT_MOST:
             raise ToolError(
@@ -100,19 +106,45 @@ class ScopedToolbox:
         try:
             blocks = await self.tools[name](arguments)
         except ToolError as error:
-            await self._note(name, "refused", str(error))
+            await self._note(name, "refused", _with(arguments, str(error)))
             raise
         except BelinoError as error:
-            await self._note(name, "failed", one_line(str(error))[:REASON_CHARS])
+            await self._note(name, "failed", _with(arguments, one_line(str(error))[:REASON_CHARS]))
             raise ToolError(FAILED) from error
         failpoint("tool.call.after")
-        await self._note(name, "done", "")
+        await self._note(name, "done", called_with(arguments))
         return _bounded(blocks)
 
     async def _note(self, name: str, outcome: str, reason: str) -> None:
         if self.notes:
             at = self.clock.now()
             await self.notes(Step(at=at, stage=Stage.TOOL, outcome=outcome, reason=reason, subject=name))
+
+
+def called_with(arguments: Mapping[str, object]) -> str:
+    """A call's arguments for `explain`: `ref=tg_k3v9d0q2m7xa, as=text`; no secret, no path, long words cut."""
+    shown = []
+    for name, value in list(arguments.items())[:ARGUMENTS_SHOWN]:
+        if value is None or value == "" or value == []:
+            continue
+        words = ", ".join(_plain(each) for each in value) if isinstance(value, list) else _plain(value)
+        if name == "path":
+            words = words.rstrip("/").rpartition("/")[2]
+        elif name == "url":
+            words = words.partition("?")[0].rpartition("@")[2]
+        words = one_line(redact(words))
+        words = words if len(words) <= ARGUMENT_CHARS else f"{words[: ARGUMENT_CHARS - 1]}…"
+        shown.append(f"{one_line(str(name))[:NAME_CHARS]}={words}")
+    return ", ".join(shown)
+
+
+def _plain(value: object) -> str:
+    return str(value) if isinstance(value, str | int | float) else "…"
+
+
+def _with(arguments: Mapping[str, object], why: str) -> str:
+    called = called_with(arguments)
+    return f"{called}: {why}" if called else why
 
 
 def _bounded(blocks: tuple[Block, ...]) -> tuple[Block, ...]:

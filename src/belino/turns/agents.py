@@ -11,7 +11,10 @@ from belino.config.tables import EVERY_CHANNEL
 from belino.domain.errors import BelinoError
 from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia
 from belino.domain.message import SERVER, Author, ConversationKey
-from belino.domain.ports import Agent, Checks, ChoosesModels, Closes, accepted_by
+from belino.domain.ports import Agent, Checks, ChoosesModels, Clock, Closes, Prepares, accepted_by
+
+PREPARE_SECONDS = 1.0
+"""After the start, which loading would delay."""
 
 
 @dataclass(eq=False, slots=True)
@@ -120,6 +123,14 @@ class Agents:
         for config, agent in self._generations[-1].made:
             if isinstance(agent, Checks):
                 yield f"agent {config.kind}", agent
+
+    async def prepare_all(self, clock: Clock) -> None:
+        """Load what agents need for their first answer, once the start is over; a failure is told by the first turn."""
+        await clock.sleep(PREPARE_SECONDS)
+        for _, agent in tuple(self._generations[-1].made):
+            if isinstance(agent, Prepares):
+                with suppress(BelinoError):
+                    await agent.prepare()
 
     async def close(self) -> None:
         """Close every agent."""

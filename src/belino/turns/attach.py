@@ -76,6 +76,27 @@ class MediaAttacher:
             room -= found[-1].media.tokens if found[-1].media else 0
         return self._listed(found, left=len(wanted) - len(found)) if wanted else AttachedMedia()
 
+    async def prefetch(self, refs: Iterable[MediaRef]) -> AttachedMedia:
+        """Put files into the session's folder, each once and up to a limit; the block lists their names there."""
+        wanted = list({ref.id: ref for ref in refs}.values())
+        lines, failed = ["files of the message, in the session's folder:"], 0
+        for ref in wanted[:ATTACHED_AT_MOST]:
+            try:
+                blocks = await self.toolbox.call("fetch_media", {"ref": ref.id, "as": "file"})
+                found = next((block.path.name for block in blocks if isinstance(block, FileBlock)), "")
+                why = found or "not to be had as a file"
+            except ToolError as error:
+                found, why = "", f"not to be had: {error}"
+            failed += not found
+            lines.append(f"{_named(ref, await self._outcome(ref))}: {why}")
+        left = len(wanted) - len(lines) + 1
+        if left:
+            lines.append(f"{left} more {'is' if left == 1 else 'are'} not there; fetch_media gets them")
+        if not wanted:
+            return AttachedMedia()
+        block = TextBlock(text=fenced("media", lines, self.fence))
+        return AttachedMedia(blocks=(block,), items=len(wanted) - left - failed, failed=failed, left=left)
+
     def _listed(self, found: Sequence["_Found"], *, left: int) -> AttachedMedia:
         media = [one.media for one in found if one.media]
         texts = [one.text for one in found if one.text]
@@ -161,31 +182,6 @@ async def to_recover(library: LibraryVerbs, session: Session, conversation: Conv
     records = [await library.ref(conversation.whole_channel, entry.artifact_id) for entry in shown]
     there = sorted((one for one in records if one is not None), key=lambda one: (one.sent, one.seq), reverse=True)
     return tuple(record for record in there[:ATTACHED_AT_MOST] if record.ref.id in session.lost)
-
-
-async def prefetch(
-    refs: Iterable[MediaRef], toolbox: Toolbox, library: LibraryVerbs, channel: ConversationKey, *, fence: str
-) -> AttachedMedia:
-    """Put files into the session's folder, each once and up to a limit; the block lists their names there."""
-    wanted = list({ref.id: ref for ref in refs}.values())
-    lines, failed = ["files of the message, in the session's folder:"], 0
-    for ref in wanted[:ATTACHED_AT_MOST]:
-        try:
-            blocks = await toolbox.call("fetch_media", {"ref": ref.id, "as": "file"})
-            found = next((block.path.name for block in blocks if isinstance(block, FileBlock)), "")
-            why = found or "not to be had as a file"
-        except ToolError as error:
-            found, why = "", f"not to be had: {error}"
-        failed += not found
-        record = await library.ref(channel, ref.id)
-        lines.append(f"{_named(ref, MediaOutcome.NOT_FOUND if record is None else record.outcome)}: {why}")
-    left = len(wanted) - len(lines) + 1
-    if left:
-        lines.append(f"{left} more {'is' if left == 1 else 'are'} not there; fetch_media gets them")
-    if not wanted:
-        return AttachedMedia()
-    block = TextBlock(text=fenced("media", lines, fence))
-    return AttachedMedia(blocks=(block,), items=len(wanted) - left - failed, failed=failed, left=left)
 
 
 def _named(ref: MediaRef, outcome: MediaOutcome) -> str:

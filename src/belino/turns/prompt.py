@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from belino.context.budget import ContextConfig
+from belino.context.manifest import if_compacted
 from belino.context.prompt import carried_media, context_blocks, meanwhile_blocks, message_blocks
-from belino.context.readings import own_words, words_of
+from belino.context.readings import own_words
 from belino.context.snapshot import StructuredContext, assemble
 from belino.domain.errors import BelinoError
 from belino.domain.media import TEXT_AND_PICTURES, Block, MediaRef, TextBlock
@@ -17,7 +18,6 @@ from belino.domain.outcome import MediaOutcome, Stage, Step
 from belino.domain.ports import Agent, Clock, accepted_by
 from belino.domain.stored import ClaimedTurn, MissedChanges, ReadPosition, RefRecord, Session, StoredMessage
 from belino.domain.tokens import estimate_tokens
-from belino.domain.turn import TurnMessage
 from belino.media.price import BLOCK_SIDE, is_picture
 from belino.storage.store import Store
 from belino.turns.attach import ATTACHED_AT_MOST, AttachedMedia, MediaAttacher, to_recover
@@ -53,7 +53,10 @@ class TurnPrompt:
     """Whether it has the structured context."""
     steps: tuple[Step, ...]
     """For `explain`: what was attached, and what was left out."""
-    messages: tuple[TurnMessage, ...]
+    messages: tuple[StoredMessage, ...]
+    """The messages to answer."""
+    unclaimed: tuple[RefRecord, ...]
+    """Media that their author sent shortly before."""
 
 
 class PromptBuilder:
@@ -137,8 +140,16 @@ class PromptBuilder:
             recovers=session.compacted and self._remembers,
             gives_context=gives_context,
             steps=tuple(self._step(claimed, piece) for piece in pieces if piece.outcome),
-            messages=_as_sent(messages, unclaimed),
+            messages=messages,
+            unclaimed=unclaimed,
         )
+
+    async def recover(
+        self, claimed: ClaimedTurn, session: Session, attaching: Callable[[bool], MediaAttacher]
+    ) -> tuple[tuple[Block, ...], tuple[Step, ...]]:
+        """The media of the thread that a compaction in this turn removed, and the step that says so."""
+        piece = await self._recovery(claimed, if_compacted(session), attaching)
+        return piece.blocks, (self._step(claimed, piece),) if piece.outcome else ()
 
     async def structured_context(
         self, messages: Sequence[StoredMessage], *, is_whole: bool, since: int = 0
@@ -300,23 +311,6 @@ def _attached(outcome: str, attached: AttachedMedia) -> _Piece:
         (attached.left, "left to be asked for"),
     )
     return _Piece(blocks=attached.blocks, outcome=outcome, reason=_counted(counts))
-
-
-def _as_sent(messages: Sequence[StoredMessage], unclaimed: Sequence[RefRecord]) -> tuple[TurnMessage, ...]:
-    """The messages as values; media that was sent shortly before belongs to the last."""
-    before = tuple(record.ref for record in unclaimed)
-    return tuple(
-        TurnMessage(
-            id=message.id,
-            author=message.author,
-            sent=message.sent,
-            text=words_of(message),
-            media=message.media + (before if message is messages[-1] else ()),
-            quote=message.quote,
-            forward=message.forward,
-        )
-        for message in messages
-    )
 
 
 def _told(context: StructuredContext) -> str:

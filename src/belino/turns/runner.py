@@ -20,12 +20,12 @@ from belino.domain.media import TEXT_AND_PICTURES, Block, MediaBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step, TurnState
 from belino.domain.ports import Adapter, Drafts, accepted_by
-from belino.domain.reply import Parcel
 from belino.domain.stored import ClaimedTurn, RefRecord, Session, TurnEnd
 from belino.domain.turn import (
     Accepted,
     Compacted,
     Final,
+    Mishap,
     Refused,
     ReplyPart,
     TextDelta,
@@ -39,10 +39,12 @@ from belino.media.session_files import IPC_MEDIA
 from belino.net.tap import on_behalf
 from belino.storage.store import Store
 from belino.tools.acting import Acting
-from belino.tools.tool_context import ToolContext
+from belino.tools.tool_context import ToolContext, as_in_container
 from belino.tools.toolbox import make_toolbox
 from belino.turns.agents import Agents, accepted_in, agent_may
-from belino.turns.attach import MediaAttacher, attaches, prefetch
+from belino.turns.attach import MediaAttacher, attaches
+from belino.turns.attachments import AttachmentOpener
+from belino.turns.client_notes import ClientNotes
 from belino.turns.drafts import Draft, DraftWriter, without_folders
 from belino.turns.environment import Environment, TurnMedia, TurnObservers
 from belino.turns.failure import Length, TurnFailure, TurnFailures, empty, failure_of, not_kept
@@ -64,8 +66,6 @@ log = logging.getLogger(__name__)
 
 CANCEL_SECONDS = 5.0
 """How long a cancelled agent may take to end before it is abandoned."""
-IMAGE_BYTES = 1024 * 1024
-"""The largest picture that a container gets as a picture."""
 NOTE_CHARS = 500
 """Characters of a tool's progress note that people see."""
 
@@ -117,6 +117,7 @@ class TurnRunner:
         self._commanded = observers.commanded
         self._begins = observers.begins
         self._key = environment.home.key_file.read_bytes()
+        self._client_notes = ClientNotes(store)
         self.underway = Underway()
         self._doing: dict[ConversationKey, str] = {}
         """What a running tool is doing, shown beside the typing indicator."""
@@ -158,10 +159,11 @@ class TurnRunner:
         self._events.turn(claimed.conversation, claimed.id, TurnState.RUNNING)
         for message in claimed.messages:
             self._events.message(message)
+        doing = partial(self._doing.get, claimed.conversation)
         try:
             drafting = await self._begin_draft(claimed)
             async with asyncio.TaskGroup() as group:
-                signs = [group.create_task(self._show_sign(claimed))]
+                signs = [group.create_task(self._signs.show(claimed.conversation, claimed.messages[-1].id, doing))]
                 if drafting is not None:
                     signs.append(group.create_task(drafting.show()))
                 with on_behalf(claimed.conversation):
@@ -205,7 +207,9 @@ class TurnRunner:
             log.error("turn %d (trace %s) cannot be kept: %s", claimed.id, claimed.trace, place_of(error))
             failure = not_kept(error)
             await self._failures.tell(self._agents.author(claimed.conversation).name, failure)
-            plain = TurnEnd(state=TurnState.FAILED, reason=failure.reason, parcels=self._apology(claimed, failure))
+            plain = TurnEnd(
+                state=TurnState.FAILED, reason=failure.reason, parcels=self._replies.words(claimed, failure.apology)
+            )
             plain = self._drafted(claimed, plain)
             is_over, end = await self._insist(what, lambda: self._store.finish_turn(claimed.id, plain)), plain
         return None if is_over is False else end
@@ -217,12 +221,16 @@ class TurnRunner:
 
     def toolbox(self, conversation: ConversationKey) -> Toolbox:
         """A conversation's tools outside a turn."""
-        return self._toolbox(conversation, self._fetcher)
+        return self._toolbox(self._client_context(conversation))
 
     def container_toolbox(self, conversation: ConversationKey, *, of_turn: bool) -> Toolbox:
         """The same for an agent in a container: of the turn that runs there, if it is asked for."""
         make = self.underway.tools.get(conversation) if of_turn else None
-        return (make or partial(self._toolbox, conversation, self._fetcher))(in_container=True)
+        return (make or partial(self._toolbox, self._client_context(conversation)))(in_container=True)
+
+    def _client_context(self, conversation: ConversationKey) -> ToolContext:
+        context = self._tool_context(conversation, self._fetcher)
+        return replace(context, notes=partial(self._client_notes.note, conversation))
 
     async def _answer(self, claimed: ClaimedTurn) -> TurnEnd | None:
         """The end of the turn; None if it starts again with a message that joined it."""
@@ -393,13 +401,13 @@ class TurnRunner:
                 progress.spent(part)
             case Refused():
                 await progress.refused(part)
+            case Mishap():
+                await progress.mishap(part)
             case Choice():
                 progress.choices.append(part)
             case TextDelta():
                 if (drafting := self._drafts.get(claimed.conversation)) and progress.silence is None:
                     drafting.write(repaired(part.text))
-            case Final():
-                pass
 
     def _prompt_builder(self, conversation: ConversationKey) -> PromptBuilder:
         agent = self._agents.at(conversation)
@@ -420,15 +428,15 @@ class TurnRunner:
         for step in prompt.steps:
             await progress.note(step)
         fetcher = RecordingFetcher(self._fetcher, progress, self._tell_media)
-        own = partial(self._toolbox, conversation, fetcher, progress=progress, fence=builder.fence(claimed))
-        tools = self.underway.watched(claimed, own)
-        toolbox = tools()
+        context = self._tool_context(conversation, fetcher, progress=progress, fence=builder.fence(claimed))
+        own = partial(self._toolbox, context, progress=progress)
+        toolbox = self.underway.watched(claimed, own)()
         return Turn(
             conversation=conversation,
             number=claimed.number,
             system=system_prompt(),
             blocks=prompt.blocks + await self._prefetched(claimed, progress, prompt),
-            messages=prompt.messages,
+            messages=AttachmentOpener(context=context, opened=progress.opened).messages(prompt),
             toolbox=toolbox,
             tools_at=partial(self._tools.open, conversation, toolbox),
             memory=progress,
@@ -436,37 +444,41 @@ class TurnRunner:
             outgoing=self._home.outgoing(conversation) / "pending",
             deadline=self._clock.now() + timedelta(seconds=self._config.sessions.turn_seconds),
             model=self._agents.usable_model(conversation, (await self._store.chat_settings(conversation)).model),
+            recover=partial(self._recover, claimed, progress, session),
         )
 
     async def _prefetched(self, claimed: ClaimedTurn, progress: TurnProgress, prompt: TurnPrompt) -> tuple[Block, ...]:
         """Put the message's files into the session's folder, if the operator wants it and the agent opens files."""
-        where = claimed.conversation
-        if self._config.media.prefetch == "never" or not accepted_by(self._agents.at(where)).files:
+        if self._config.media.prefetch == "never" or not accepted_by(self._agents.at(claimed.conversation)).files:
             return ()
-        fetcher = RecordingFetcher(self._fetcher, progress, self._tell_media, why="put into the session's folder")
-        toolbox = self._toolbox(where, fetcher, progress=progress, shown=progress.shown)
         refs = [ref for message in prompt.messages for ref in message.media]
-        fence = self._prompt_builder(where).fence(claimed)
-        put = await prefetch(refs, toolbox, self._store, where.whole_channel, fence=fence)
+        put = await self._attaching(claimed, progress, why="put into the session's folder").prefetch(refs)
         if put.blocks:
             reason = f"{put.items} in the session's folder, {put.failed} not to be had, {put.left} left out"
             await progress.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome="files prefetched", reason=reason))
         return put.blocks
 
-    def _attaching(self, claimed: ClaimedTurn, progress: TurnProgress, again: bool) -> MediaAttacher:
+    async def _recover(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session) -> tuple[Block, ...]:
+        """The media that a compaction in this turn removed."""
+        builder, attaching = self._prompt_builder(claimed.conversation), partial(self._attaching, claimed, progress)
+        blocks, steps = await builder.recover(claimed, session, attaching)
+        for step in steps:
+            await progress.note(step)
+        return blocks
+
+    def _attaching(
+        self, claimed: ClaimedTurn, progress: TurnProgress, again: bool = False, why: str = "attached with the message"
+    ) -> MediaAttacher:
         """Attaches media with the agent's own tools; the agent did not call them, so the calls are not recorded."""
         agent = self._agents.at(claimed.conversation)
-        why = "attached again after compaction" if again else "attached with the message"
+        why = "attached again after compaction" if again else why
         fetcher = RecordingFetcher(self._fetcher, progress, self._tell_media, why=why)
+        shown = progress.shown_again if again else progress.shown
+        context = self._tool_context(claimed.conversation, fetcher, progress=progress, shown=shown)
         return MediaAttacher(
             library=self._store,
             channel=claimed.conversation.whole_channel,
-            toolbox=self._toolbox(
-                claimed.conversation,
-                fetcher,
-                progress=progress,
-                shown=progress.shown_again if again else progress.shown,
-            ),
+            toolbox=make_toolbox(context),
             context=progress.context,
             sees_images=agent.sees_images,
             accepts=accepted_by(agent),
@@ -474,7 +486,7 @@ class TurnRunner:
             again=again,
         )
 
-    def _toolbox(
+    def _tool_context(
         self,
         conversation: ConversationKey,
         fetcher: Fetcher,
@@ -482,39 +494,40 @@ class TurnRunner:
         progress: TurnProgress | None = None,
         shown: Callable[[MediaBlock], None] | None = None,
         fence: str = "",
-        in_container: bool = False,
-    ) -> Toolbox:
-        """The channel's tools: for an agent, recorded in its turn's progress; with `shown`, for belino itself."""
+    ) -> ToolContext:
+        """What tools work on: for an agent, recorded in its turn's progress; with `shown`, for belino itself."""
         noted, agent = progress if shown is None else None, self._agents.at(conversation)
-        media, incoming = self._config.media, self._home.incoming(conversation)
-        lifetime = timedelta(minutes=media.ref_ttl_minutes)
-        context = ToolContext(
+        return ToolContext(
             conversation=conversation,
             library=self._store,
             archive=self._store,
             fetcher=fetcher,
             history=self._history,
-            folder=incoming if not in_container else self._home.bridged(conversation) / IPC_MEDIA,
-            refs_since=self._clock.now() - lifetime if in_container else None,
+            folder=self._home.incoming(conversation),
             notes=noted.note if noted else None,
             shown=noted.shown if noted else shown,
             clock=self._clock,
             renderer=self._renderer(),
             understanding=self._understanding(),
             fence=fence or self._prompt_builder(conversation).fence_outside(conversation),
-            sees_images=agent.sees_images or in_container,
-            accepts=accepted_in(agent, in_prompt=shown is not None)
-            if progress and not in_container
-            else TEXT_AND_PICTURES,
-            image_block_bytes=min(media.image_block_bytes, IMAGE_BYTES if in_container else media.image_block_bytes),
-            image_block_side=media.image_block_side,
+            sees_images=agent.sees_images,
+            accepts=accepted_in(agent, in_prompt=shown is not None) if progress else TEXT_AND_PICTURES,
+            image_block_bytes=self._config.media.image_block_bytes,
+            image_block_side=self._config.media.image_block_side,
             manifest=progress.context if progress else (),
             shown_now=progress.shown_now if progress else set(),
             answers=progress.answers if progress else (),
         )
-        offers = progress.offers if progress else None
-        outlet = partial(self._replies.outlet, conversation, offers) if shown is None else None
-        acting = None if shown else self._acting(conversation, progress)
+
+    def _toolbox(
+        self, context: ToolContext, *, progress: TurnProgress | None = None, in_container: bool = False
+    ) -> Toolbox:
+        """The tools of an agent, or of a client outside a turn."""
+        if in_container:
+            folder = self._home.bridged(context.conversation) / IPC_MEDIA
+            context = as_in_container(context, folder, timedelta(minutes=self._config.media.ref_ttl_minutes))
+        outlet = partial(self._replies.outlet, context.conversation, progress.offers if progress else None)
+        acting = self._acting(context.conversation, progress)
         return make_toolbox(context, outlet, speaker=self._replies.speaker, acting=acting)
 
     def _acting(self, conversation: ConversationKey, progress: TurnProgress | None) -> Acting:
@@ -534,10 +547,7 @@ class TurnRunner:
     async def _failed(self, claimed: ClaimedTurn, progress: TurnProgress, failure: TurnFailure) -> TurnEnd:
         """End the turn as failed: people are told in words for them, the owners if they must act."""
         await self._failures.tell(self._agents.author(claimed.conversation).name, failure)
-        return await progress.end(TurnState.FAILED, failure.reason, self._apology(claimed, failure))
-
-    def _apology(self, claimed: ClaimedTurn, failure: TurnFailure) -> tuple[Parcel, ...]:
-        return self._replies.words(claimed, failure.apology)
+        return await progress.end(TurnState.FAILED, failure.reason, self._replies.words(claimed, failure.apology))
 
     async def _begin_draft(self, claimed: ClaimedTurn) -> DraftWriter | None:
         """The draft writer of this turn, if the platform supports drafts and the operator wants them."""
@@ -589,7 +599,3 @@ class TurnRunner:
                 self._events.message(message)
         except StoreError:
             self._events.lost()
-
-    async def _show_sign(self, claimed: ClaimedTurn) -> None:
-        where = claimed.conversation
-        await self._signs.show(where, claimed.messages[-1].id, lambda: self._doing.get(where))

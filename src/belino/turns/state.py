@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from belino.context.manifest import in_context
 from belino.domain.choice import Choice
@@ -11,10 +11,24 @@ from belino.domain.media import Blob, MediaBlock
 from belino.domain.outcome import CHOSE_SILENCE, Counters, MediaOutcome, Stage, Step, TurnState
 from belino.domain.ports import Clock
 from belino.domain.reply import Offer, Parcel
+from belino.domain.safe_text import one_line
 from belino.domain.stored import ClaimedTurn, ManifestEntry, ReadPosition, RefRecord, Session, TurnEnd
-from belino.domain.turn import Compacted, Refused, Usage
+from belino.domain.turn import Compacted, Mishap, Refused, Usage
 from belino.media.fetch import Fetcher, Progress
+from belino.net.redact import redact
 from belino.storage.store import Store
+
+MISHAPS_AT_MOST = 100
+"""Each is a row in the store."""
+MISHAP_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Given:
+    """Media that the agent was given."""
+
+    mime: str
+    sha256: str
 
 
 class TurnProgress:
@@ -39,8 +53,8 @@ class TurnProgress:
         self._remembers = remembers
         self._found = session.memory
         self._saved: bytes | None = None
-        self._given: dict[str, MediaBlock] = {}
-        self._accepted: dict[str, MediaBlock] = {}
+        self._given: dict[str, _Given] = {}
+        self._accepted: dict[str, _Given] = {}
         self._again: set[str] = set()
         """The refs among them that a compaction had removed."""
         self._recovers = False
@@ -53,6 +67,7 @@ class TurnProgress:
         self._lost: dict[str, None] = {}
         self._usage = Usage()
         self._unwritten: list[Step] = []
+        self._mishaps = 0
         self.context = list(in_context(session)) if remembers else []
         """Media in the agent's context from earlier turns; a compaction empties it at once."""
         self.shown_now: set[str] = set()
@@ -118,6 +133,15 @@ class TurnProgress:
         self._counters.media[MediaOutcome.REFUSED] += 1
         await self._note_media(part.ref, "refused by the model", part.why)
 
+    async def mishap(self, part: Mishap) -> None:
+        """Record what went wrong while the turn goes on; of endless ones, the first."""
+        self._mishaps += 1
+        if self._mishaps > MISHAPS_AT_MOST:
+            return
+        stage, subject = (Stage.TOOL, part.tool) if part.tool else (Stage.TURN, f"turn {self.turn.number}")
+        what, why, subject = (one_line(redact(text))[:MISHAP_CHARS] for text in (part.what, part.why, subject))
+        await self.note(Step(at=self._clock.now(), stage=stage, outcome=what, reason=why, subject=subject))
+
     def tells(self, told: ReadPosition | None, *, recovers: bool, gives_context: bool) -> None:
         """Set the read position after this turn, and what the turn restores after a compaction."""
         self._told = told
@@ -126,12 +150,16 @@ class TurnProgress:
 
     def shown(self, block: MediaBlock) -> None:
         """A picture was given to the agent; it counts as shown once the agent has accepted it."""
-        self._given[block.ref] = block
+        self._given[block.ref] = _Given(mime=block.mime, sha256=block.sha256)
         self._again.discard(block.ref)
+
+    def opened(self, ref: str, blob: Blob) -> None:
+        """The agent read a ref itself; it counts as shown once its model has accepted it."""
+        self._given[ref] = _Given(mime=blob.mime, sha256=blob.sha256)
 
     def shown_again(self, block: MediaBlock) -> None:
         """A picture that a compaction removed was given again: the manifest has it already."""
-        self._given[block.ref] = block
+        self._given[block.ref] = _Given(mime=block.mime, sha256=block.sha256)
         self._again.add(block.ref)
 
     def accepted(self) -> None:
@@ -201,18 +229,18 @@ class TurnProgress:
     async def _manifest(self) -> tuple[ManifestEntry, ...]:
         channel = self.turn.conversation.whole_channel
         try:
-            shown = [block for ref, block in self._accepted.items() if ref not in self._again]
-            records = [(block, await self._store.ref(channel, block.ref)) for block in shown]
+            shown = [(ref, given) for ref, given in self._accepted.items() if ref not in self._again]
+            records = [(given, await self._store.ref(channel, ref)) for ref, given in shown]
         except StoreError:
             return ()  # at worst, a picture is shown twice
-        return tuple(self._entry(block, record) for block, record in records if record is not None)
+        return tuple(self._entry(given, record) for given, record in records if record is not None)
 
-    def _entry(self, block: MediaBlock, record: RefRecord) -> ManifestEntry:
+    def _entry(self, given: _Given, record: RefRecord) -> ManifestEntry:
         return ManifestEntry(
-            artifact_id=block.ref,
+            artifact_id=record.ref.id,
             display_name=record.ref.file_name or str(record.ref.kind),
-            media_type=block.mime,
-            content_hash=block.sha256,
+            media_type=given.mime,
+            content_hash=given.sha256,
             source_message_id=record.ref.message_id,
             source_thread_id=record.conversation.thread,
             included_at_turn=self.turn.number,

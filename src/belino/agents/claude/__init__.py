@@ -1,6 +1,7 @@
 """Claude, through the Claude Agent SDK: one process per live conversation, ended when idle, resumed by id."""
 
 import asyncio
+import importlib
 import json
 import logging
 from collections import OrderedDict, defaultdict
@@ -67,6 +68,10 @@ class Agent:
             async with aclosing(self._answer(turn, mark, refused)) as parts:
                 async for part in parts:
                     yield part
+
+    async def prepare(self) -> None:
+        """Load the SDK; the first process starts with the first turn."""
+        await asyncio.to_thread(importlib.import_module, "claude_agent_sdk")
 
     def why_not(self, model: str) -> str:
         """Why another model cannot answer; the API itself refuses a name that it does not know."""

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING
 from belino.agents.claude.wire import tool_name
 from belino.domain.errors import AgentError
 from belino.domain.media import Block, DocumentBlock, ImageBlock, MediaBlock
-from belino.domain.turn import Accepted, Compacted, Final, ReplyPart, TextDelta, ToolNote, Usage, tool_words
+from belino.domain.turn import Accepted, Compacted, Final, Mishap, ReplyPart, TextDelta, ToolNote, Usage, tool_words
 from belino.net.redact import redact
 
 if TYPE_CHECKING:
-    from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent, SystemMessage
+    from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent, SystemMessage, UserMessage
 
 REASON_CHARS = 200
+ASKED_AGAIN = "asked again"
+# The CLI's words in the result of a call that it does not pass on.
+NO_SUCH_TOOL = "No such tool available"
+BROKEN_CALL = "InputValidationError"
 
 _PLACE = re.compile(r"messages\.\d+\.content\.(\d+)\b(?!\.tool_result)")
 _MEDIA = re.compile(r"image|document|pdf", re.IGNORECASE)
@@ -121,6 +125,10 @@ class CliListener:
         self._written = False
         self._model = ""
         self._failed = ("", "")
+        self._calls: dict[str, str] = {}
+        """The tools that the model called, by the id of the call."""
+        self.has_begun = False
+        """Whether the model has begun to answer."""
         self.message = ""
         """The CLI's id of the answer's last message."""
         self.session = ""
@@ -141,6 +149,8 @@ class CliListener:
                 yield from self._system(message)
             case UserMessage(content=[TextBlock(), *_]):
                 self._joint = ""  # the answer was cut off and continues where it stopped
+            case UserMessage(content=list(), parent_tool_use_id=None):
+                yield from self._results(message)
             case ResultMessage():
                 yield from self._result(message)
 
@@ -149,6 +159,7 @@ class CliListener:
         if event.get("type") == "message_start":
             self._unaccepted.clear()
             self._written = False
+            self.has_begun = True
             yield Accepted()
         delta = event.get("delta", {})
         if event.get("type") == "content_block_delta" and delta.get("type") == "text_delta" and delta.get("text"):
@@ -172,7 +183,7 @@ class CliListener:
                 self._answer += self._joint + block.text
                 self._joint = PARAGRAPH
             elif isinstance(block, ToolUseBlock):
-                name = tool_name(block.name)
+                name = self._calls[block.id] = tool_name(block.name)
                 yield ToolNote(tool=name, text=tool_words(name, block.input, self._names))
 
     def _system(self, message: "SystemMessage") -> Iterator[ReplyPart]:
@@ -180,6 +191,21 @@ class CliListener:
             yield Compacted()
         elif message.subtype == "api_retry":
             yield ToolNote(tool="", text="the model does not answer; trying again")
+            status = message.data.get("error_status")
+            yield Mishap(what=ASKED_AGAIN, why=f"the model's API failed ({status or 'no answer'})")
+
+    def _results(self, message: "UserMessage") -> Iterator[ReplyPart]:
+        """Calls that the CLI answered itself, because they name no tool or their arguments are broken."""
+        from claude_agent_sdk import ToolResultBlock
+
+        for block in message.content:
+            if not isinstance(block, ToolResultBlock) or not block.is_error:
+                continue
+            tool, told = self._calls.get(block.tool_use_id, "a tool"), str(block.content)
+            if NO_SUCH_TOOL in told:
+                yield Mishap(what="unknown tool", why="there is no such tool", tool=tool)
+            elif BROKEN_CALL in told:
+                yield Mishap(what="broken call", why="the arguments do not fit the tool", tool=tool)
 
     def _result(self, message: "ResultMessage") -> Iterator[ReplyPart]:
         self.session = message.session_id

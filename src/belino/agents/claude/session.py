@@ -17,10 +17,10 @@ from belino.agents.claude.listen import CliListener, SessionLost
 from belino.agents.claude.wire import RESULT_CHARS, SERVER, message_content, tool_content
 from belino.domain.errors import AgentError, ToolError
 from belino.domain.media import Block, DocumentBlock, ImageBlock, MediaBlock, TextBlock
-from belino.domain.turn import ReplyPart, Toolbox, ToolSpec, Turn, media_names
+from belino.domain.turn import Compacted, ReplyPart, Toolbox, ToolSpec, Turn, media_names
 
 if TYPE_CHECKING:
-    from claude_agent_sdk import ClaudeSDKClient, SdkMcpTool, Transport
+    from claude_agent_sdk import ClaudeSDKClient, Message, SdkMcpTool, Transport
 
 START_SECONDS = 60.0
 SYSTEM_FILE = "system.md"
@@ -28,6 +28,7 @@ NAMES_KEPT = 1000
 LOST = ("No conversation found", "No message found")
 LAST_CALL = "[This was the last tool call of this turn. Answer now with what you have.]"
 NO_MORE_CALLS = "this turn has no tool calls left; answer now with what you have"
+ANSWER_NOW = "[belino interrupted this only to attach the media again. Answer the message before it now.]"
 NO_TURN = "there is no turn any more; the tool does nothing"
 
 
@@ -119,6 +120,8 @@ class CliSession:
                         if listener.session and listener.message:
                             self.mark = Mark(session=listener.session, message=listener.message, spent=listener.spent)
                         yield part
+                        if isinstance(part, Compacted) and not listener.has_begun:
+                            listener = await self._ask_again(turn, refused, listener, messages)
                     if listener.session:
                         return
         except ClaudeSDKError as error:
@@ -126,6 +129,31 @@ class CliSession:
         finally:
             self._toolbox = None
         raise AgentError("Claude's process ended in the middle of its turn")
+
+    async def _ask_again(
+        self, turn: Turn, refused: Mapping[str, str], listener: CliListener, messages: AsyncIterator["Message"]
+    ) -> CliListener:
+        """Ask with the media that a compaction at the start of the question removed.
+
+        The CLI goes on at once without it; that request is broken off, and not heard. The question itself is kept.
+        """
+        from claude_agent_sdk import ResultMessage
+
+        assert self._client is not None and self._child is not None
+        lost = await turn.recover()
+        if not lost:
+            return listener
+        await self._client.interrupt()
+        async for message in messages:
+            if isinstance(message, ResultMessage):
+                break
+        self._child.steps = 0
+        self._unaccepted += [one for one in lost if isinstance(one, ImageBlock | DocumentBlock)]
+        blocks = (*lost, TextBlock(text=ANSWER_NOW))
+        again = CliListener(blocks, self._unaccepted, self._names)
+        again.spent_before = listener.spent_before
+        await self._client.query(_only(message_content(blocks, refused)))
+        return again
 
     def let_go(self) -> None:
         """Ask the process to exit, without waiting for it; `close` cleans up."""

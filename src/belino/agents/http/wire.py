@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
 from belino.domain.errors import AgentError
-from belino.domain.media import Block, FileBlock, ImageBlock, MediaRef, TextBlock
-from belino.domain.turn import ToolAddress, Turn, TurnMessage
+from belino.domain.media import Block, FileBlock, ImageBlock, TextBlock
+from belino.domain.turn import Attachment, ToolAddress, Turn, TurnMessage
 
 VERSION = 1
 EVENT_BYTES = 32 * 1024 * 1024
@@ -120,9 +120,9 @@ def _message(message: TurnMessage) -> dict[str, Any]:
         "author": {"id": message.author.id, "name": message.author.name},
         "sent": message.sent.isoformat(),
         "text": message.text,
-        "media": [_media(ref) for ref in message.media],
+        "media": [_media(attachment) for attachment in message.attachments],
     }
 
 
-def _media(ref: MediaRef) -> dict[str, Any]:
-    return {"ref": ref.id, "kind": str(ref.kind), "name": ref.file_name, "mime": ref.mime, "size": ref.size}
+def _media(one: Attachment) -> dict[str, Any]:
+    return {"ref": one.ref, "kind": str(one.kind), "name": one.name, "mime": one.mime, "size": one.size}

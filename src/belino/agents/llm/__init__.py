@@ -119,6 +119,10 @@ class Agent:
             async for part in parts:
                 yield part
 
+    async def prepare(self) -> None:
+        """Load the packages, and make the client."""
+        await self._open(self._chosen)
+
     async def check(self) -> Sequence[Finding]:
         """Check that the provider is reachable, accepts the key and has the model; costs nothing."""
         return await check_model(self._chosen, self._key())

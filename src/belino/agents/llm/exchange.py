@@ -27,6 +27,7 @@ from belino.domain.turn import (
     Accepted,
     Compacted,
     Final,
+    Mishap,
     Refused,
     ReplyPart,
     TextDelta,
@@ -56,6 +57,7 @@ CUT_TRIES = 2
 CUT_SHORT = "\n\n(cut here: the answer became too long)"
 CUT_OFF = "\n\n(cut here: the connection to the model broke off)"
 STOPPED = "\n\n(stopped here: it took too many steps)"
+ASKED_AGAIN = "asked again"
 BAD_ARGUMENTS = "the arguments are not a JSON object; call the tool again with one"
 TOO_MUCH = "it is more than the model takes in one request"
 LEFT_OUT = "[Earlier turns of this conversation were left out: the model takes no more at once.]"
@@ -177,10 +179,12 @@ class Exchange:
                     yield self._usage
                     raise failure.error() from None
             if failure.kind == "cut":
+                yield Mishap(what=ASKED_AGAIN, why=failure.sentence)
                 continue
             if failure.kind == "passing":
                 attempt += 1
                 await self._wait(failure, attempt)
+                yield Mishap(what=ASKED_AGAIN, why=failure.sentence)
                 continue
             for part in self._forget(failure) if failure.kind == "too long" else self._leave_out(failure):
                 yield part
@@ -258,6 +262,8 @@ class Exchange:
         for call in calls:
             arguments = arguments_of(call)
             yield ToolNote(tool=call.tool_name, text=tool_words(call.tool_name, arguments or {}, self._window.names))
+            if arguments is None:
+                yield Mishap(what="broken call", why="the arguments are not a JSON object", tool=call.tool_name)
             blocks, error = await self._call(call.tool_name, arguments)
             for refused in self._take(blocks):
                 yield refused

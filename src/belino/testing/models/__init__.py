@@ -25,6 +25,8 @@ class ModelToolCall:
 
     tool: str
     arguments: Mapping[str, object] = field(default_factory=dict)
+    broken: str = ""
+    """What it writes instead of the arguments, which are JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -249,7 +249,7 @@ def _completion(body: Mapping[str, Any], reply: ModelReply, number: int) -> Json
         {
             "id": f"call_{number}_{index}",
             "type": "function",
-            "function": {"name": call.tool, "arguments": json.dumps(dict(call.arguments))},
+            "function": {"name": call.tool, "arguments": call.broken or json.dumps(dict(call.arguments))},
         }
         for index, call in enumerate(reply.calls if isinstance(reply, ModelAnswer) else ())
     ]
