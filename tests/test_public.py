@@ -28,6 +28,6 @@ def test_importing_belino_imports_nothing_else_of_it() -> None:
 
 
 def test_an_agent_needs_one_import_line() -> None:
-    from belino import Final, ReplyPart, TextBlock, TextDelta, ToolError, Turn, TurnMessage, serve
+    from belino import Choice, Final, PickedChoice, ReplyPart, TextBlock, TextDelta, ToolError, Turn, TurnMessage, serve
 
-    assert all((Final, ReplyPart, TextBlock, TextDelta, ToolError, Turn, TurnMessage, serve))
+    assert all((Choice, PickedChoice, Final, ReplyPart, TextBlock, TextDelta, ToolError, Turn, TurnMessage, serve))

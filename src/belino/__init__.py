@@ -7,6 +7,7 @@ __version__ = "0.9.0"
 
 if TYPE_CHECKING:
     from belino.config import Config, load
+    from belino.domain.choice import Choice, PickedChoice
     from belino.domain.errors import BelinoError, ToolError
     from belino.domain.limits import Limits
     from belino.domain.media import (
@@ -50,6 +51,7 @@ _WHERE = {
     "AudioFormats": "belino.domain.media",
     "Author": "belino.domain.message",
     "BelinoError": "belino.domain.errors",
+    "Choice": "belino.domain.choice",
     "Compacted": "belino.domain.turn",
     "Config": "belino.config",
     "ConversationKey": "belino.domain.message",
@@ -64,6 +66,7 @@ _WHERE = {
     "MediaRef": "belino.domain.media",
     "Message": "belino.domain.message",
     "Parcel": "belino.domain.reply",
+    "PickedChoice": "belino.domain.choice",
     "Receipt": "belino.domain.reply",
     "Refused": "belino.domain.turn",
     "ReplyPart": "belino.domain.turn",
@@ -88,6 +91,7 @@ __all__ = [
     "AudioFormats",
     "Author",
     "BelinoError",
+    "Choice",
     "Compacted",
     "Config",
     "ConversationKey",
@@ -102,6 +106,7 @@ __all__ = [
     "MediaRef",
     "Message",
     "Parcel",
+    "PickedChoice",
     "Receipt",
     "Refused",
     "ReplyPart",

@@ -10,6 +10,7 @@ from belino.context.budget import ContextConfig
 from belino.context.prompt import carried_media, context_blocks, meanwhile_blocks, message_blocks
 from belino.context.readings import own_words, words_of
 from belino.context.snapshot import StructuredContext, assemble
+from belino.domain.choice import PickedChoice, may_be_choice
 from belino.domain.errors import BelinoError
 from belino.domain.media import TEXT_AND_PICTURES, Block, MediaRef, TextBlock
 from belino.domain.message import ChatType, ConversationKey, Quote
@@ -136,8 +137,14 @@ class PromptBuilder:
             recovers=session.compacted and self._remembers,
             gives_context=gives_context,
             steps=tuple(self._step(claimed, piece) for piece in pieces if piece.outcome),
-            messages=_as_sent(messages, unclaimed),
+            messages=_as_sent(messages, unclaimed, await self._choices(messages)),
         )
+
+    async def _choices(self, messages: Sequence[StoredMessage]) -> Mapping[str, PickedChoice]:
+        """The choices among the messages."""
+        likely = [message for message in messages if may_be_choice(message.text)]
+        found = {each.id: await self._store.chosen(each.conversation, each.id) for each in likely}
+        return {own: chosen for own, chosen in found.items() if chosen is not None}
 
     async def structured_context(
         self, messages: Sequence[StoredMessage], *, is_whole: bool, since: int = 0
@@ -301,7 +308,9 @@ def _attached(outcome: str, attached: AttachedMedia) -> _Piece:
     return _Piece(blocks=attached.blocks, outcome=outcome, reason=_counted(counts))
 
 
-def _as_sent(messages: Sequence[StoredMessage], unclaimed: Sequence[RefRecord]) -> tuple[TurnMessage, ...]:
+def _as_sent(
+    messages: Sequence[StoredMessage], unclaimed: Sequence[RefRecord], choices: Mapping[str, PickedChoice]
+) -> tuple[TurnMessage, ...]:
     """The messages as values; media that was sent shortly before belongs to the last."""
     before = tuple(record.ref for record in unclaimed)
     return tuple(
@@ -309,10 +318,11 @@ def _as_sent(messages: Sequence[StoredMessage], unclaimed: Sequence[RefRecord]) 
             id=message.id,
             author=message.author,
             sent=message.sent,
-            text=words_of(message),
+            text=choices[message.id].label if message.id in choices else words_of(message),
             media=message.media + (before if message is messages[-1] else ()),
             quote=message.quote,
             forward=message.forward,
+            choice=choices.get(message.id),
         )
         for message in messages
     )

@@ -354,6 +354,7 @@ class TurnRunner:
                     failpoint("turn.agent.final")
                     if drafting := self._drafts.get(claimed.conversation):
                         drafting.hush()
+                    progress.choices += part.choices
                     if part.silent:
                         progress.stay_silent(part.text)
                     return part
