@@ -28,6 +28,20 @@ def test_importing_belino_imports_nothing_else_of_it() -> None:
 
 
 def test_an_agent_needs_one_import_line() -> None:
-    from belino import Attachment, Final, ReplyPart, ReplyParts, TextBlock, TextDelta, ToolError, Turn, TurnMessage, run
+    from belino import (
+        Attachment,
+        Choice,
+        Final,
+        PickedChoice,
+        ReplyPart,
+        ReplyParts,
+        TextBlock,
+        TextDelta,
+        ToolError,
+        Turn,
+        TurnMessage,
+        run,
+    )
 
-    assert all((Attachment, Final, ReplyPart, ReplyParts, TextBlock, TextDelta, ToolError, Turn, TurnMessage, run))
+    assert all((Attachment, Choice, Final, PickedChoice, ReplyPart, ReplyParts, TextBlock, TextDelta))
+    assert all((ToolError, Turn, TurnMessage, run))

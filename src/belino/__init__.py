@@ -8,7 +8,7 @@ __version__ = "0.9.0"
 if TYPE_CHECKING:
     from belino.cli.serve import run
     from belino.config import Config, load
-    from belino.domain.choice import Choice
+    from belino.domain.choice import Choice, PickedChoice
     from belino.domain.errors import BelinoError, ToolError
     from belino.domain.limits import Limits
     from belino.domain.media import (
@@ -76,6 +76,7 @@ _WHERE = {
     "Message": "belino.domain.message",
     "Mishap": "belino.domain.turn",
     "Parcel": "belino.domain.reply",
+    "PickedChoice": "belino.domain.choice",
     "Receipt": "belino.domain.reply",
     "Refused": "belino.domain.turn",
     "ReplyPart": "belino.domain.turn",
@@ -122,6 +123,7 @@ __all__ = [
     "Message",
     "Mishap",
     "Parcel",
+    "PickedChoice",
     "Receipt",
     "Refused",
     "ReplyPart",

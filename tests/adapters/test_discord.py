@@ -45,14 +45,16 @@ async def test_discord_keeps_the_adapter_contract(discord: DiscordServer, discor
             parse=parsed,
             samples=events,
             conversation=place(room),
+            spare=tuple(place(discord.dm(discord.user(name))) for name in ("eve", "max")),
             secrets=[TOKEN],
             media={ref.item: content for ref, content in zip(first.media, (picture, report), strict=True)},
             refuse=lambda status, headers: discord.fail(SEND, CannedAnswer(status=status, headers=headers)),
+            revoke=lambda: discord.fail("*", CannedAnswer(status=401), times=50),
             in_thread={"t": "MESSAGE_CREATE", "s": 90, "d": {**reply, "guild_id": room["guild_id"]}},
             to_another={"t": "MESSAGE_CREATE", "s": 91, "d": {**aside, "guild_id": room["guild_id"]}},
         )
     )
-    assert len(checked) == 12
+    assert len(checked) == 16
 
 
 async def test_everything_arrives_in_order_and_no_byte_of_it_is_fetched(

@@ -61,12 +61,16 @@ async def test_it_keeps_the_contract_of_adapters(slack: SlackServer, apps: Apps)
         secrets=[slack.bot_token, slack.app_token, slack.signing_secret],
         deliver=deliver,
         refuse=lambda status, headers: slack.fail("chat.postMessage", CannedAnswer(status=status, headers=headers)),
+        revoke=lambda: slack.fail("*", CannedAnswer(status=401), times=50),
         in_thread=in_thread("and then?"),
         to_another=in_thread("<@U0OTHER0001> and then?"),
     )
     checked = await check_adapter(trial)
     assert {
         "a thread can be continued",
+        "a reaction is added and removed once",
+        "buttons are shown, and removed by an edit",
+        "health reports revoked credentials",
         "a parcel is seen once",
         "nothing is acknowledged before it is stored",
         "429 is RateLimited",

@@ -56,6 +56,8 @@ async def test_telegram_keeps_the_adapter_contract(server: TelegramServer, bot_a
         assert isinstance(arrival, Message)
         media[arrival.media[0].item] = content
 
+    asked = server.compose(server.chats[ada["id"]], {"id": ME.id, "is_bot": True, "first_name": "belino"}, "Which one?")
+    pressed = {"id": "4382", "from": ada, "message": asked, "chat_instance": "-1"}
     mention = {"text": "@carl_c and then?", "entities": [{"type": "mention", "offset": 0, "length": 7}]}
     checked = await check_adapter(
         Trial(
@@ -63,15 +65,18 @@ async def test_telegram_keeps_the_adapter_contract(server: TelegramServer, bot_a
             parse=parsed,
             samples=updates,
             conversation=place(ada),
+            spare=(place(server.user("Bob")), place(server.user("Eve"))),
             secrets=[CANARY],
             deliver=deliver,
             media=media,
             refuse=lambda status, headers: server.fail("sendMessage", CannedAnswer(status=status, headers=headers)),
             in_thread={"update_id": 90, "message": {**sample("topic")["message"], "text": "and then?", "entities": []}},
+            press=lambda key: {"update_id": 92, "callback_query": {**pressed, "data": key}},
+            revoke=lambda: server.fail("*", CannedAnswer(status=401), times=50),
             to_another={"update_id": 91, "message": {**sample("topic")["message"], **mention}},
         )
     )
-    assert len(checked) == 14
+    assert len(checked) == 19
 
 
 async def test_everything_arrives_in_order_and_no_byte_of_it_is_fetched(server: TelegramServer, bot: Bot) -> None:

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from belino.domain.errors import AdapterError, Unauthorized
+from belino.domain.errors import AdapterError, Unauthorized, Undeliverable
 from belino.domain.limits import Limits, Once
 from belino.domain.media import MediaRef
-from belino.domain.message import Arrival, ConversationKey, Message, Unsupported
+from belino.domain.message import Arrival, Author, ConversationKey, Message, Unsupported
+from belino.domain.outcome import Finding
 from belino.domain.ports import Accept, Adapter
 from belino.domain.reply import Parcel, Receipt
 from belino.net.redact import Secret
@@ -87,12 +88,12 @@ def changed(**changes: Any) -> Callable[[Any], Any]:
 
 
 async def test_the_example_adapter_keeps_the_whole_contract() -> None:
-    assert len(await check_adapter(trial())) == 10
+    assert len(await check_adapter(trial())) == 11
 
 
 async def test_what_the_trial_does_not_bring_is_not_claimed_to_be_checked() -> None:
     checked = await check_adapter(replace(trial(), deliver=None, media={}, refuse=None))
-    assert len(checked) == 6
+    assert len(checked) == 7
 
 
 async def test_the_example_says_what_it_cannot_read() -> None:
@@ -267,3 +268,173 @@ async def test_an_adapter_that_breaks_its_promise_is_caught(adapter: type[Memory
 async def test_an_adapter_that_never_says_that_it_is_connected_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contract, "WAIT_SECONDS", 0.1)
     await fails(trial(adapter=Silent), "no parcel would ever leave")
+
+
+class Able(MemoryAdapter):
+    """An adapter with buttons, reactions, drafts and checks."""
+
+    limits = Limits(text_chars=4096, once=Once.KEY, buttons=True)
+
+    async def send(self, parcel: Parcel) -> Receipt:
+        receipt = await super().send(parcel)
+        return replace(receipt, message_id=parcel.edits or receipt.message_id)
+
+    async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
+        return await self.send(replace(parcel, edits=message_id))
+
+    def draft_pause(self, conversation: ConversationKey) -> float | None:
+        return 1.0
+
+    async def check(self) -> tuple[Finding, ...]:
+        status, _ = self._far_side.answer()
+        return (Finding(name="token", ok=status != 401, says="the platform was asked"),)
+
+
+class Buttonless(Able):
+    """Refuses what its limits promise."""
+
+    async def send(self, parcel: Parcel) -> Receipt:
+        if parcel.buttons:
+            raise Undeliverable("no buttons here")
+        return await super().send(parcel)
+
+
+class Doubling(Able):
+    """Shows a choice in a new message."""
+
+    async def send(self, parcel: Parcel) -> Receipt:
+        if parcel.key == "contract-chosen":
+            return await MemoryAdapter.send(self, parcel)
+        return await super().send(parcel)
+
+
+class Redrafting(Able):
+    """Sends a draft's next state as a new message."""
+
+    async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
+        return await self.send(replace(parcel, key=f"{parcel.key}-2"))
+
+
+class ReactingOnce(Able):
+    """Takes a reaction that is there already for an error."""
+
+    async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
+        if (message_id, emoji, added) in self._far_side.reactions:
+            raise Undeliverable("already reacted")
+        await super().react(conversation, message_id, emoji, added=added)
+
+
+class ReactingLoudly(Able):
+    """Raises the platform's own words about an emoji that it does not have."""
+
+    async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
+        if emoji.isascii():
+            raise AdapterError("invalid_name")
+
+
+class Unchecked(Able):
+    """Finds nothing out."""
+
+    async def check(self) -> tuple[Finding, ...]:
+        return ()
+
+
+class Optimistic(Able):
+    """Is always fine."""
+
+    async def check(self) -> tuple[Finding, ...]:
+        return (Finding(name="token", ok=True, says="all is well"),)
+
+
+class Panicking(Able):
+    """Raises instead of reporting."""
+
+    async def check(self) -> tuple[Finding, ...]:
+        if (await super().check())[0].ok:
+            return (Finding(name="token", ok=True, says="all is well"),)
+        raise Unauthorized("the token is refused")
+
+
+class Unnoticing(Able):
+    """Takes a refusal for success."""
+
+    async def send(self, parcel: Parcel) -> Receipt:
+        try:
+            return await super().send(parcel)
+        except Unauthorized:
+            if parcel.key != "contract-revoked":
+                raise
+            return Receipt(message_id="1", sent=self._context.clock.now())
+
+
+def with_press(**changes: Any) -> Callable[[Any], Any]:
+    """A parse function that reads presses, wrong in some way."""
+
+    def read(raw: Any) -> tuple[Arrival, ...]:
+        if "press" not in raw:
+            return parse(raw)
+        (message,) = parse({**SAMPLE, "files": [], "text": ""} | {"id": 8, "text": "x"})
+        assert isinstance(message, Message)
+        return (replace(message, text="", press=raw["press"], **changes),)
+
+    return read
+
+
+def able(adapter: type[Able] = Able, parse: Callable[[Any], Any] | None = None) -> Trial:
+    tried = trial(adapter=adapter, parse=parse or with_press())
+    refuse = tried.refuse
+    assert refuse is not None
+
+    def revoke() -> None:
+        for _ in range(9):
+            refuse(401, {})
+
+    return replace(tried, press=lambda key: {"press": key}, revoke=revoke)
+
+
+async def test_an_adapter_with_buttons_reactions_drafts_and_health_keeps_the_whole_contract() -> None:
+    checked = await check_adapter(able())
+    assert {
+        "a draft becomes the answer",
+        "a press is a message",
+        "a reaction is added and removed once",
+        "buttons are shown, and removed by an edit",
+        "findings can be read",
+        "health reports revoked credentials",
+    } <= set(checked)
+
+
+@pytest.mark.parametrize(
+    ("adapter", "says"),
+    [
+        (Buttonless, "limits.buttons promises up to 10 buttons"),
+        (Doubling, "made another message"),
+        (Redrafting, "an edit made another message than the draft"),
+        (ReactingOnce, "a reaction that is there or gone already is no error"),
+        (ReactingLoudly, "must raise Undeliverable, not AdapterError"),
+        (Unchecked, "at least whether the credentials work"),
+        (Optimistic, "the first finding must say that the credentials are refused"),
+        (Panicking, "as a finding, not raise it"),
+        (Unnoticing, "returned as if it had worked"),
+    ],
+)
+async def test_an_able_adapter_that_breaks_its_promise_is_caught(adapter: type[Able], says: str) -> None:
+    await fails(able(adapter), says)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"addressed": False}, "Message.addressed must be set"),
+        ({"author": Author(id="bot", name="Bot", is_agent=True)}, "the person who pressed"),
+    ],
+)
+async def test_a_press_that_is_read_wrongly_is_caught(changes: dict[str, Any], says: str) -> None:
+    await fails(able(parse=with_press(**changes)), says)
+
+
+async def test_a_press_that_is_no_message_is_caught() -> None:
+    def read(raw: Any) -> tuple[Arrival, ...]:
+        return parse(raw) if "press" not in raw else ()
+
+    await fails(able(parse=read), "one Message")

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+import belino
 from auditing import accounts_balance
 from belino.config import AccessConfig, ChannelAccess
 from belino.domain.choice import Button, Choice
@@ -129,6 +130,43 @@ async def test_an_answer_may_offer_choices_itself(house: House) -> None:
         await press(house, gateway, parcel.buttons[0].key)
         await until(lambda: len(house.agent.turns) == 2)  # type: ignore[attr-defined]
         assert '"value": "y"' in house.agent.told()
+
+
+async def test_a_final_answer_carries_choices_and_the_press_is_a_value(house: House) -> None:
+    choices = (belino.Choice(label="Yes", value="y"), belino.Choice(label="No", value="n", style="danger"))
+    house.agent = agent = ScriptedAgent([Final(text="Shall I?", choices=choices)])
+    async with house.at_work() as gateway:
+        await house.ask(gateway, house.say())
+        parcel = house.wire.seen[-1]
+        assert [(each.label, each.style) for each in parcel.buttons] == [("Yes", ""), ("No", "danger")]
+        assert agent.turns[-1].message.choice is None
+        await press(house, gateway, parcel.buttons[1].key)
+        await until(lambda: len(agent.turns) == 2)
+        said = agent.turns[-1].message
+        assert said.choice is not None and said.choice.question_id in agent.told()
+        assert (said.text, said.choice.value, said.choice.label) == ("No", "n", "No")
+
+
+async def test_a_text_that_looks_like_a_choice_is_none(house: House) -> None:
+    house.agent = agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        text = 'Yes\nchoice {"question_id": "000000000000", "value": "Yes"}'
+        await house.ask(gateway, house.say(text))
+        assert (agent.turns[-1].message.text, agent.turns[-1].message.choice) == (text, None)
+
+
+async def test_ask_user_takes_labels_with_values_of_their_own(house: House) -> None:
+    house.agent = agent = ScriptedAgent()
+    labelled = [{"label": "Deploy to production", "value": "prod"}, "Cancel"]
+    async with house.at_work() as gateway:
+        prod, cancel = await asked(house, gateway, choices=labelled)
+        assert (prod.label, cancel.label) == ("Deploy to production", "Cancel")
+        await press(house, gateway, prod.key)
+        await until(lambda: len(agent.turns) == 2)
+        assert '"value": "prod"' in agent.told()
+        for wrong in ([{"label": "A", "value": 1}, "B"], [{"label": "A", "url": "x"}, "B"], [{"value": "A"}, "B"]):
+            with pytest.raises(ToolError, match=r"choices must be|a label has"):
+                await agent.turns[-1].toolbox.call("ask_user", {"question": "Which?", "choices": wrong})
 
 
 @pytest.mark.parametrize(

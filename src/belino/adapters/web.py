@@ -70,6 +70,7 @@ class Adapter:
         album_items=10,
         album_mixes=(frozenset(SendAs),),
         scrolls_code=True,
+        buttons=True,
     )
     works = _WORKS
 
@@ -99,9 +100,9 @@ class Adapter:
         return await self._accept(message)
 
     async def send(self, parcel: Parcel) -> Receipt:
-        """Confirm the parcel under its key: it is then stored as a message, which pages show."""
+        """Confirm the parcel under its key: it is then stored as a message, which pages show, or as an edit of one."""
         stored = tuple(StoredFile(form=file.send_as, size=file.size, name=file.name) for file in parcel.files)
-        return Receipt(message_id=parcel.key, sent=self._context.clock.now(), stored=stored)
+        return Receipt(message_id=parcel.edits or parcel.key, sent=self._context.clock.now(), stored=stored)
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Confirm an edit: pages show the stored text."""

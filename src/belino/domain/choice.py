@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 LEAST, MOST = 2, 10
@@ -13,6 +14,7 @@ VALID_DAYS = 7
 
 Style = Literal["", "primary", "danger"]
 
+_TOLD = "\nchoice {"
 _NUMBER = re.compile(r"\s*([0-9]{1,2})[.)]?\s*")
 KEY = re.compile(rf"[0-9a-f]{{{KEY_CHARS}}}")
 
@@ -51,7 +53,36 @@ class ChoiceMade:
     def text(self) -> str:
         """The message that the press is."""
         told = json.dumps({"question_id": self.question, "value": self.value}, ensure_ascii=False)
-        return f"{self.label}\nchoice {told}"
+        return f"{self.label}{_TOLD}{told[1:]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PickedChoice:
+    """The choice that a message is."""
+
+    question_id: str
+    value: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedChoices:
+    """The choices that a sent message offers, and the label of the one that was made, if any."""
+
+    question_id: str
+    buttons: tuple[Button, ...]
+    expires: datetime
+    chosen: str | None = None
+
+
+def may_be_choice(text: str) -> bool:
+    """Whether a message may be a choice by its text; anyone may write such a text."""
+    return _TOLD in text
+
+
+def in_short(text: str) -> str:
+    """The text of a message for a list: of a choice, the label."""
+    return text.partition(_TOLD)[0]
 
 
 def wrong_choices(choices: Sequence[Choice]) -> str:

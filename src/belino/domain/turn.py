@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from belino.domain.choice import Choice
+from belino.domain.choice import Choice, PickedChoice
 from belino.domain.errors import ToolError
 from belino.domain.media import Block, FileBlock, MediaKind
 from belino.domain.message import Author, ConversationKey, Quote
@@ -101,6 +101,8 @@ class TurnMessage:
     quote: Quote | None = None
     """What it replies to."""
     forward: Quote | None = None
+    choice: PickedChoice | None = None
+    """The choice that it is: its sender pressed a button, and the text is the label."""
 
 
 async def _nothing() -> tuple[Block, ...]:
@@ -216,6 +218,8 @@ class Final:
     """Nothing is sent; the text is the reason."""
     why: str = ""
     """Why the text is empty or incomplete, if it is, for `explain`."""
+    choices: tuple[Choice, ...] = ()
+    """What a person may choose by a button; `Choice` parts before it come first."""
 
 
 ReplyPart = TextDelta | ToolNote | Accepted | Compacted | Usage | Refused | Choice | Mishap | Final

@@ -4,11 +4,11 @@ import secrets
 from collections.abc import Sequence
 from datetime import timedelta
 
-from belino.domain.choice import KEY_CHARS, VALID_DAYS, Choice, ChoiceMade
+from belino.domain.choice import KEY_CHARS, VALID_DAYS, Button, Choice, ChoiceMade, OfferedChoices, PickedChoice
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel, ParcelKind, ParcelState
 from belino.storage.blob_verbs import BlobVerbs
-from belino.storage.database import Tx
+from belino.storage.database import Tx, from_micros
 from belino.storage.parcels import SELECT, insert_unasked
 from belino.storage.row_ids import key_of
 from belino.storage.text import sanitized
@@ -36,7 +36,7 @@ class ChoiceVerbs(BlobVerbs):
         now, (offered, sending) = self._now(), sanitized((tuple(choices), tuple(unasked)))
 
         def work(tx: Tx) -> None:
-            tx.execute("DELETE FROM choices WHERE created < ?", (now - VALID,))
+            tx.execute("DELETE FROM choices WHERE created < ? AND chosen IS NULL", (now - VALID,))
             where = parcel.conversation
             for position, (key, choice) in enumerate(zip(keys, offered, strict=True), 1):
                 about = (str(where), str(where.whole_channel), parcel.key)
@@ -55,6 +55,14 @@ class ChoiceVerbs(BlobVerbs):
         """Make a choice, once; the same message may come again. The question's message is then edited to show it."""
         now = self._now()
         return await self._database.write(lambda tx: choose(tx, key, conversation, sender, message_id, now))
+
+    async def chosen(self, channel: ConversationKey, message_id: str) -> PickedChoice | None:
+        """The choice that a message of a channel is; None if it is none."""
+        return await self._database.read(lambda tx: chosen(tx, channel, message_id))
+
+    async def offered_choices(self, parcel: str) -> OfferedChoices | None:
+        """The choices that a parcel offers as buttons; None if it offers none."""
+        return await self._database.read(lambda tx: offered_choices(tx, parcel))
 
 
 def new_key() -> str:
@@ -95,6 +103,30 @@ def choose(tx: Tx, key: str, conversation: ConversationKey, sender: str, message
     if not row["is_numbered"]:
         _show(tx, row["parcel"], row["question"], row["label"], now)
     return ChoiceMade(question=row["question"], label=row["label"], value=row["value"])
+
+
+def chosen(tx: Tx, channel: ConversationKey, message_id: str) -> PickedChoice | None:
+    """The choice that a message is."""
+    row = tx.execute(
+        "SELECT question, value, label FROM choices WHERE channel = ? AND chosen = ?",
+        (str(channel.whole_channel), message_id),
+    ).fetchone()
+    return None if row is None else PickedChoice(question_id=row["question"], value=row["value"], label=row["label"])
+
+
+def offered_choices(tx: Tx, parcel: str) -> OfferedChoices | None:
+    """The choices that a parcel offers as buttons."""
+    rows = tx.execute(
+        "SELECT * FROM choices WHERE parcel = ? AND is_numbered = 0 ORDER BY position", (parcel,)
+    ).fetchall()
+    if not rows:
+        return None
+    return OfferedChoices(
+        question_id=rows[0]["question"],
+        buttons=tuple(Button(key=row["key"], label=row["label"], style=row["style"]) for row in rows),
+        expires=from_micros(rows[0]["created"] + VALID),
+        chosen=next((row["label"] for row in rows if row["chosen"] is not None), None),
+    )
 
 
 def _show(tx: Tx, parcel: str, question: str, label: str, now: int) -> None:

@@ -6,19 +6,25 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from belino.domain.choice import LABEL_CHARS, MOST, Button, Style
 from belino.domain.errors import AdapterError, RateLimited, Unauthorized, Undeliverable
 from belino.domain.limits import Once
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome
-from belino.domain.ports import Adapter, Connects, Drafts, ReadsBack, StreamsDrafts, Taken
+from belino.domain.ports import Adapter, Checks, Connects, Drafts, Reacts, ReadsBack, StreamsDrafts, Taken
 from belino.domain.reply import Parcel, ParcelKind
 
 WAIT_SECONDS = 10.0
 LARGEST_CHUNK = 4 * 1024 * 1024
+T = TypeVar("T")
+
+PRESS_KEY = "0123456789ab"
+_STYLES: tuple[Style, ...] = ("", "primary", "danger")
 
 
 async def check_cassette(path: Path) -> Mapping[str, int]:
@@ -44,6 +50,8 @@ class Trial:
     """Raw updates as the platform really sends them; at least one message."""
     conversation: ConversationKey
     """Where a parcel may be sent."""
+    spare: Sequence[ConversationKey] = ()
+    """Two more conversations, so that the platform's pace in one does not make the checks wait."""
     secrets: Sequence[str] = ()
     """The secrets of your config, which must never be visible; use recognisable words."""
     deliver: Callable[[Adapter, Any], Awaitable[None]] | None = None
@@ -56,6 +64,10 @@ class Trial:
     """A raw message of a person in a thread, topic or chain of replies that mentions no one."""
     to_another: Any = None
     """The same, with a mention of another person."""
+    press: Callable[[str], Any] | None = None
+    """A raw update of a person who presses the button with this key."""
+    revoke: Callable[[], None] | None = None
+    """Makes the platform refuse the credentials of every call from now on."""
     cassettes: Sequence[Path] = ()
     """Recorded conversations on your platform; your package must be installed, as the replay finds it by name."""
 
@@ -99,8 +111,25 @@ def _checks(trial: Trial) -> dict[str, Callable[[Trial], Awaitable[None]]]:
         checks["nothing is acknowledged before it is stored"] = check_nothing_is_acknowledged_before_it_is_stored
     if trial.in_thread is not None and trial.to_another is not None:
         checks["a thread can be continued"] = check_a_thread_can_be_continued
+    if trial.press is not None:
+        checks["a press is a message"] = check_a_press_is_a_message
     if trial.cassettes:
         checks["cassettes replay"] = check_cassettes_replay
+    return checks | _acting_checks(trial)
+
+
+def _acting_checks(trial: Trial) -> dict[str, Callable[[Trial], Awaitable[None]]]:
+    """The checks of what an adapter can do besides sending; the last one leaves it without credentials."""
+    checks: dict[str, Callable[[Trial], Awaitable[None]]] = {}
+    adapter = trial.make()
+    if adapter.limits.buttons:
+        checks["buttons are shown, and removed by an edit"] = check_buttons_are_shown_and_removed
+    if isinstance(adapter, Reacts):
+        checks["a reaction is added and removed once"] = check_a_reaction_is_added_and_removed_once
+    if isinstance(adapter, Checks):
+        checks["findings can be read"] = check_findings_can_be_read
+    if trial.revoke is not None:
+        checks["health reports revoked credentials"] = check_health_reports_revoked_credentials
     return checks
 
 
@@ -267,6 +296,110 @@ async def check_a_preview_is_no_message(trial: Trial) -> None:
     except Undeliverable:
         refused = adapter.stream_pause(trial.conversation)
         assert refused is None, "a refused preview must not be offered again: stream_pause() is None from then on"
+
+
+async def check_buttons_are_shown_and_removed(trial: Trial) -> None:
+    """The most and longest buttons of every style can be sent; the edit that shows the choice removes them."""
+    labels = [f"{number}. ".ljust(LABEL_CHARS, "x") for number in range(MOST)]
+    labels[0] = '<b>"No" & *never*</b>'
+    buttons = tuple(
+        Button(key=f"{number:012x}", label=label, style=_STYLES[number % len(_STYLES)])
+        for number, label in enumerate(labels)
+    )
+    adapter, where = trial.make(), _spare(trial, 0)
+    asked = Parcel(key="contract-choices", conversation=where, text="Which one?", buttons=buttons)
+    try:
+        shown = await _patiently(lambda: adapter.send(asked))
+        chosen = replace(asked, kind=ParcelKind.EDIT, text="Which one?\n\n✓ 1.", edits=shown.message_id, buttons=())
+        edited = await _patiently(lambda: adapter.send(replace(chosen, key="contract-chosen")))
+    except AdapterError as error:
+        raise AssertionError(
+            f"limits.buttons promises up to {MOST} buttons of {LABEL_CHARS} characters and an edit that removes them, "
+            f"but send() raised {type(error).__name__}"
+        ) from error
+    assert edited.message_id == shown.message_id, "the edit that shows the choice made another message"
+
+
+async def check_a_press_is_a_message(trial: Trial) -> None:
+    """A press is one message to the agent, with the button's key, its author, and an id that repeats."""
+    assert trial.press is not None
+    said = list(trial.parse(trial.press(PRESS_KEY)))
+    message = said[0] if len(said) == 1 else None
+    assert isinstance(message, Message), "a press must be parsed as one Message"
+    assert message.press == PRESS_KEY, f"Message.press must be the button's key; it is {message.press!r}"
+    assert message.addressed, "a press is meant for the agent: Message.addressed must be set"
+    assert not message.author.is_agent, "the author of a press is the person who pressed, not the bot"
+
+
+async def check_a_reaction_is_added_and_removed_once(trial: Trial) -> None:
+    """A reaction can be added and removed, each also if it is so already; an unknown emoji is Undeliverable."""
+    adapter, where = trial.make(), _spare(trial, 1)
+    assert isinstance(adapter, Reacts)
+    said = await _patiently(lambda: adapter.send(Parcel(key="contract-reaction", conversation=where, text="hello")))
+    try:
+        for added in (True, True, False, False):
+            await _patiently(partial(adapter.react, where, said.message_id, "👍", added=added))
+    except AdapterError as error:
+        raise AssertionError(
+            "react() must add 👍 and remove it, and a reaction that is there or gone already is no error; "
+            f"it raised {type(error).__name__}"
+        ) from error
+    try:
+        await _patiently(partial(adapter.react, where, said.message_id, "no emoji"))
+    except Undeliverable:
+        return
+    except AdapterError as error:
+        raise AssertionError(
+            f"react() with what is no emoji must raise Undeliverable, not {type(error).__name__}"
+        ) from error
+
+
+def _spare(trial: Trial, number: int) -> ConversationKey:
+    return trial.spare[number] if len(trial.spare) > number else trial.conversation
+
+
+async def _patiently(call: Callable[[], Awaitable[T]]) -> T:
+    """The result of a call, after the pause that the platform asks for, if it does."""
+    try:
+        return await call()
+    except RateLimited as error:
+        await asyncio.sleep(error.retry_after)
+        return await call()
+
+
+async def check_findings_can_be_read(trial: Trial) -> None:
+    """check() reports at least one finding, each with a name and a sentence, and no secret."""
+    adapter = trial.make()
+    assert isinstance(adapter, Checks)
+    findings = await adapter.check()
+    assert findings, "check() must report at least whether the credentials work"
+    for finding in findings:
+        assert finding.name and finding.says, "a finding needs a name and a sentence"
+        assert not any(secret in repr(finding) for secret in trial.secrets), f"{finding.name} holds a secret"
+
+
+async def check_health_reports_revoked_credentials(trial: Trial) -> None:
+    """Once the platform refuses the credentials, a send is Unauthorized, and the first finding says so."""
+    assert trial.revoke is not None
+    adapter = trial.make()
+    trial.revoke()
+    try:
+        parcel = Parcel(key="contract-revoked", conversation=_spare(trial, 1), text="hello")
+        await _patiently(lambda: adapter.send(parcel))
+    except Unauthorized:
+        pass
+    except AdapterError as error:
+        raise AssertionError(f"refused credentials must raise Unauthorized, not {type(error).__name__}") from error
+    else:
+        raise AssertionError("a send with refused credentials returned as if it had worked")
+    if not isinstance(adapter, Checks):
+        return
+    try:
+        findings = await adapter.check()
+    except AdapterError as error:
+        raise AssertionError("check() must report what does not work as a finding, not raise it") from error
+    assert findings and not findings[0].ok, "the first finding must say that the credentials are refused"
+    await check_findings_can_be_read(replace(trial, make=lambda: adapter))
 
 
 async def check_bytes_stream_in_chunks(trial: Trial) -> None:

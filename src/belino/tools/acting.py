@@ -28,6 +28,12 @@ OWN = Verdict(standing=Standing.OBSERVED, reason="the agent did it")
 
 _TEXT: Mapping[str, object] = {"type": "string"}
 _MESSAGE: Mapping[str, object] = {"message_id": _TEXT}
+_LABELLED: Mapping[str, object] = {
+    "type": "object",
+    "properties": {"label": _TEXT, "value": _TEXT},
+    "required": ["label", "value"],
+    "additionalProperties": False,
+}
 
 
 def _spec(name: str, description: str, properties: Mapping[str, object], *, optional: tuple[str, ...] = ()) -> ToolSpec:
@@ -49,7 +55,7 @@ ASK_USER = _spec(
     "Ask with buttons. The choice comes later, as a message.",
     {
         "question": _TEXT,
-        "choices": {"type": "array", "items": _TEXT, "minItems": LEAST, "maxItems": MOST},
+        "choices": {"type": "array", "items": {"anyOf": [_TEXT, _LABELLED]}, "minItems": LEAST, "maxItems": MOST},
         "anyone": {"type": "boolean", "description": "Whether others may choose, too."},
     },
     optional=("anyone",),
@@ -156,9 +162,9 @@ class _Actions:
 
     async def ask_user(self, given: Mapping[str, object]) -> tuple[Block, ...]:
         arguments = Arguments(given, ("question", "choices", "anyone"))
-        question, labels = arguments.words("question", most=QUESTION_CHARS), arguments.texts("choices") or ()
+        question, labelled = arguments.words("question", most=QUESTION_CHARS), arguments.labelled("choices")
         who = ANYONE if arguments.flag("anyone") else None
-        choices = [Choice(label=label.strip(), who=who) for label in labels]
+        choices = [Choice(label=label.strip(), value=value, who=who) for label, value in labelled]
         if wrong := wrong_choices(choices):
             raise ToolError(wrong)
         assert self._acting.ask is not None

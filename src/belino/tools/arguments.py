@@ -137,6 +137,19 @@ class Arguments:
             texts[item] = None
         return tuple(texts)
 
+    def labelled(self, name: str) -> tuple[tuple[str, str], ...]:
+        """A list of labels, each with its value: an object with both, or a text that is its own value."""
+        value = self._given.get(name)
+        items = value if isinstance(value, Sequence) and not isinstance(value, str | bytes) else ()
+        if not any(isinstance(item, Mapping) for item in items):
+            return tuple((text, "") for text in self.texts(name) or ())
+        fields = [item if isinstance(item, Mapping) else {"label": item} for item in items]
+        if any(not item.keys() <= {"label", "value"} or not all(map(_plain, item.values())) for item in fields):
+            raise ToolError(
+                f"{name} must be texts, or objects with a label and a value, of up to {TEXT_CHARS} characters"
+            )
+        return tuple((str(item.get("label", "")), str(item.get("value", ""))) for item in fields)
+
     def since(self, name: str, now: datetime, zone: tzinfo = UTC) -> datetime | None:
         """A moment: ISO 8601, how long ago (`30m`, `2h`, `3 days ago`), or the day that words name (`yesterday`)."""
         value = self.text(name)

@@ -30,7 +30,7 @@ class AttachmentOpener:
                 id=message.id,
                 author=message.author,
                 sent=message.sent,
-                text=words_of(message),
+                text=picked.label if (picked := prompt.choices.get(message.id)) else words_of(message),
                 attachments=tuple(
                     self._attachment(ref)
                     for ref in (message.media + before if message is prompt.messages[-1] else message.media)
@@ -38,6 +38,7 @@ class AttachmentOpener:
                 reply_to=message.reply_to,
                 quote=message.quote,
                 forward=message.forward,
+                choice=picked,
             )
             for message in prompt.messages
         )

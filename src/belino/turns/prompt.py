@@ -11,6 +11,7 @@ from belino.context.manifest import if_compacted
 from belino.context.prompt import carried_media, context_blocks, meanwhile_blocks, message_blocks
 from belino.context.readings import own_words
 from belino.context.snapshot import StructuredContext, assemble
+from belino.domain.choice import PickedChoice, may_be_choice
 from belino.domain.errors import BelinoError
 from belino.domain.media import TEXT_AND_PICTURES, Block, MediaRef, TextBlock
 from belino.domain.message import ChatType, ConversationKey, Quote
@@ -57,6 +58,8 @@ class TurnPrompt:
     """The messages to answer."""
     unclaimed: tuple[RefRecord, ...]
     """Media that their author sent shortly before."""
+    choices: Mapping[str, PickedChoice]
+    """The choices among the messages, by the message's id."""
 
 
 class PromptBuilder:
@@ -142,6 +145,7 @@ class PromptBuilder:
             steps=tuple(self._step(claimed, piece) for piece in pieces if piece.outcome),
             messages=messages,
             unclaimed=unclaimed,
+            choices=await self._choices(messages),
         )
 
     async def recover(
@@ -150,6 +154,12 @@ class PromptBuilder:
         """The media of the thread that a compaction in this turn removed, and the step that says so."""
         piece = await self._recovery(claimed, if_compacted(session), attaching)
         return piece.blocks, (self._step(claimed, piece),) if piece.outcome else ()
+
+    async def _choices(self, messages: Sequence[StoredMessage]) -> Mapping[str, PickedChoice]:
+        """The choices among the messages."""
+        likely = [message for message in messages if may_be_choice(message.text)]
+        found = {each.id: await self._store.chosen(each.conversation, each.id) for each in likely}
+        return {own: chosen for own, chosen in found.items() if chosen is not None}
 
     async def structured_context(
         self, messages: Sequence[StoredMessage], *, is_whole: bool, since: int = 0

@@ -207,10 +207,8 @@ class TurnRunner:
             log.error("turn %d (trace %s) cannot be kept: %s", claimed.id, claimed.trace, place_of(error))
             failure = not_kept(error)
             await self._failures.tell(self._agents.author(claimed.conversation).name, failure)
-            plain = TurnEnd(
-                state=TurnState.FAILED, reason=failure.reason, parcels=self._replies.words(claimed, failure.apology)
-            )
-            plain = self._drafted(claimed, plain)
+            words = self._replies.words(claimed, failure.apology)
+            plain = self._drafted(claimed, TurnEnd(state=TurnState.FAILED, reason=failure.reason, parcels=words))
             is_over, end = await self._insist(what, lambda: self._store.finish_turn(claimed.id, plain)), plain
         return None if is_over is False else end
 
@@ -372,6 +370,7 @@ class TurnRunner:
                     failpoint("turn.agent.final")
                     if drafting := self._drafts.get(claimed.conversation):
                         drafting.hush()
+                    progress.choices += part.choices
                     if part.silent:
                         progress.stay_silent(part.text)
                     return part

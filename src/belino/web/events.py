@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from belino.delivery.send import ParcelNews
+from belino.domain.choice import in_short
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.stored import GrantKind, StoredMessage
@@ -278,7 +279,7 @@ def _last_row(message: StoredMessage | None) -> Json:
     if message is None:
         return {"last": None, "last_author": "", "last_text": "", "has_media": False}
     spoken = message.spoken.text if message.spoken is not None else ""
-    text = message.text or spoken or ", ".join(ref.file_name or ref.kind for ref in message.media)
+    text = in_short(message.text) or spoken or ", ".join(ref.file_name or ref.kind for ref in message.media)
     return {
         "last": message.sent,
         "last_author": message.author.name,

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from starlette.responses import Response
 
+from belino.domain.choice import KEY, KEY_CHARS
 from belino.domain.errors import Busy, StoreError
 from belino.domain.message import Author, ConversationKey, Message, language_tag
 from belino.domain.outcome import MessageOutcome
@@ -29,7 +30,17 @@ log = logging.getLogger(__name__)
 
 _IGNORED = ("session_key", "session_id", "thinking", "deliver", "timeout_ms")
 """What clients of other servers send with the same method; it has no meaning here."""
-SAY_FIELDS = ("conversation", "message", "attachments", "id", "idempotency_key", "reply_to", "language", *_IGNORED)
+SAY_FIELDS = (
+    "conversation",
+    "message",
+    "attachments",
+    "id",
+    "idempotency_key",
+    "reply_to",
+    "language",
+    "press",
+    *_IGNORED,
+)
 HISTORY_FIELDS = ("conversation", "before", "after", "limit")
 PAGE = 200
 # The size limit of a page of history: two hundred of the longest messages are too large for one answer.
@@ -85,7 +96,10 @@ async def say(site: Site, visitor: Visitor, fields: Fields) -> Json:
     message_id = _message_id(fields)
     limit = site.gateway.config.server.frame_attachment_bytes
     attachments = parse_attachments(fields.items("attachments", most=ATTACHMENTS), limit=limit)
-    if not text.strip() and not attachments:
+    press = _press(fields)
+    if press is not None and (text or attachments):
+        raise bad_request("A press is sent alone, without a message and attachments.")
+    if press is None and not text.strip() and not attachments:
         raise Refusal(400, Code.EMPTY, "There is nothing to send.")
     if first := await _stored(site, conversation, message_id):
         return await _said(site, first)
@@ -105,6 +119,7 @@ async def say(site: Site, visitor: Visitor, fields: Fields) -> Json:
             text=text,
             media=tuple(refs),
             language=language_tag(fields.text("language", most=64, default="")),
+            press=press,
         )
         taken = await _post(site, message)
     finally:
@@ -128,6 +143,8 @@ async def _say_at_length(call: RouteCall) -> Json:
 async def _say_elsewhere(site: Site, conversation: ConversationKey, fields: Fields) -> Json:
     text = _text(fields, site.gateway.config.sessions.max_text_chars)
     reply_to = fields.text("reply_to", most=64) if fields.has("reply_to") else None
+    if fields.has("press"):
+        raise bad_request("Buttons can only be pressed here in web conversations.")
     if fields.items("attachments", most=ATTACHMENTS):
         raise bad_request("Files can only be sent in web conversations.")
     if not text.strip():
@@ -216,6 +233,15 @@ def _text(fields: Fields, most: int) -> str:
     if len(text) > most:
         raise Refusal(413, Code.TOO_LARGE, f"The message is over {most} characters; attach it as a file.")
     return text
+
+
+def _press(fields: Fields) -> str | None:
+    if not fields.has("press"):
+        return None
+    key = fields.text("press", most=KEY_CHARS)
+    if not KEY.fullmatch(key):
+        raise bad_request("press must be the key of a button.")
+    return key
 
 
 def _message_id(fields: Fields) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from belino.domain.choice import OfferedChoices, PickedChoice, in_short, may_be_choice
 from belino.domain.media import MediaRef
 from belino.domain.message import Author
 from belino.domain.outcome import Finding, MediaOutcome
@@ -69,6 +70,8 @@ async def message_json(store: Store, message: StoredMessage) -> Json:
     """A message with the outcomes of its media and, for the agent's own, of its delivery."""
     channel = message.conversation.whole_channel
     parcel = await store.parcel_of(channel, message.id) if message.author.is_agent else None
+    offered = await store.offered_choices(parcel.key) if parcel else None
+    chosen = await store.chosen(channel, message.id) if may_be_choice(message.text) else None
     return {
         "seq": message.seq,
         "conversation": str(message.conversation),
@@ -76,7 +79,9 @@ async def message_json(store: Store, message: StoredMessage) -> Json:
         "author": author_json(message.author),
         "sent": message.sent,
         "received": message.received,
-        "text": message.text,
+        "text": chosen.label if chosen else message.text,
+        "choice": choice_json(chosen),
+        "choices": choices_json(offered),
         "media": [media_json(ref, await store.ref(channel, ref.id)) for ref in message.media],
         "readings": [reading_json(reading) for reading in await readings_of(store, message.media)],
         "standing": message.standing,
@@ -92,6 +97,23 @@ async def message_json(store: Store, message: StoredMessage) -> Json:
         "delivery": (parcel.state if parcel else ParcelState.SENT) if message.author.is_agent else None,
         "delivery_reason": parcel.reason if parcel else "",
         "usage": usage_json(await store.spent(channel, message.id) if message.author.is_agent else None),
+    }
+
+
+def choice_json(chosen: PickedChoice | None) -> Json | None:
+    """The choice that a message is."""
+    return None if chosen is None else {"question_id": chosen.question_id, "value": chosen.value}
+
+
+def choices_json(offered: OfferedChoices | None) -> Json | None:
+    """The choices that a message offers, and the one that was made."""
+    if offered is None:
+        return None
+    return {
+        "question_id": offered.question_id,
+        "buttons": [{"key": each.key, "label": each.label, "style": each.style} for each in offered.buttons],
+        "chosen": offered.chosen,
+        "expires": offered.expires,
     }
 
 
@@ -144,7 +166,7 @@ def conversation_json(summary: ConversationSummary) -> Json:
         "messages": summary.messages,
         "last": summary.last,
         "last_author": summary.last_author,
-        "last_text": summary.last_text,
+        "last_text": in_short(summary.last_text),
         "waiting": summary.waiting,
     }
 

@@ -1,5 +1,6 @@
 // Draws one message: author, text, media, and the line below with time, state and "why?".
 import { isPicture } from "./attachments.js";
+import { choices, withoutChoice } from "./choices.js";
 import { make, spoken } from "./dom.js";
 import * as format from "./format.js";
 import { render } from "./markdown.js";
@@ -8,7 +9,7 @@ import { inShort } from "./names.js";
 import { parcelWords, sendWords } from "./parcels.js";
 
 // `does` holds a bubble's actions: why(message), open(pictures, index), read(item), fetch(item), retry(id), edit(id),
-// discard(id), ask(message), answerAgain(message), sendParcel(key), dropParcel(key). `does.readings` is what was read.
+// discard(id), ask(message), press(message, key), answerAgain(message), sendParcel(key), dropParcel(key). `does.readings` is what was read.
 // `place` is the conversation's platform, and the author under which the reader speaks there.
 // `answered` is the replied-to message, if it is on the page; `media` are its media, if already drawn.
 export function bubble(message, does, place, { answered, media }) {
@@ -17,6 +18,7 @@ export function bubble(message, does, place, { answered, media }) {
     quote(answered),
     ...(media ? [media] : mediaNodes(message, does)),
     words(message),
+    choices(message, does, place),
     reactions(message),
     meta(message, does, place),
   );
@@ -42,7 +44,9 @@ function quote(answered) {
 
 function words(message) {
   if (message.deleted) return make("div", { class: "words gone", text: "This message was deleted." });
-  return message.text ? make("div", { class: "words" }, render(message.text)) : null;
+  if (message.choice) return make("div", { class: "words", dir: "auto", text: message.text });
+  const text = withoutChoice(message);
+  return text ? make("div", { class: "words" }, render(text)) : null;
 }
 
 function reactions({ reactions: all = [] }) {

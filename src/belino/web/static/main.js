@@ -10,7 +10,7 @@ import { Groups } from "./groups.js";
 import { Health } from "./health.js";
 import { forgetEverything } from "./keep.js";
 import { showWelcome, signIn, takeToken } from "./login.js";
-import { Outbox } from "./outbox.js";
+import { Outbox, newId } from "./outbox.js";
 import { Pairings } from "./pairings.js";
 import { Parcels } from "./parcels.js";
 import { Reader } from "./reader.js";
@@ -56,9 +56,18 @@ async function enter(me) {
     room.brought(await call("POST", "/api/media/fetch", { ref }));
     savings.changed();
   };
+  // Refused, nothing was stored: the next press is another message. A lost connection leaves that open.
+  const press = async ({ conversation }, key, ids) => {
+    const id = ids.get(key) ?? newId();
+    ids.set(key, id);
+    const answer = await socket.request("chat.send", { id, conversation, press: key, language: navigator.language });
+    if (answer.message) room.take(answer.message);
+    else ids.delete(key);
+    return answer;
+  };
   const readings = new Readings(me.reads);
   const following = new Following(socket, (conversation) => turns.isBusy(conversation));
-  const room = new Room({ me, outbox, turns, draft, parcels, following, does: actions({ outbox, composer, parcels, bring, readings }) });
+  const room = new Room({ me, outbox, turns, draft, parcels, following, does: actions({ outbox, composer, parcels, bring, readings, press }) });
   const groups = new Groups();
   const pairings = new Pairings(groups);
   const health = new Health();
@@ -83,7 +92,7 @@ async function enter(me) {
   socket.start();
 }
 
-const actions = ({ outbox, composer, parcels, bring, readings }) => {
+const actions = ({ outbox, composer, parcels, bring, readings, press }) => {
   const viewer = new Viewer(readings);
   const reader = new Reader(readings);
   const why = new Why();
@@ -93,6 +102,7 @@ const actions = ({ outbox, composer, parcels, bring, readings }) => {
     open: (pictures, at) => viewer.open(pictures, at),
     read: (item) => reader.open(item),
     fetch: bring,
+    press,
     retry: (id) => outbox.retry(id),
     answerAgain: ({ conversation, id }) => call("POST", "/api/retry", { message: `${conversation}/${id}` }),
     sendParcel: (key) => parcels.send(key),

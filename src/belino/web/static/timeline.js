@@ -95,7 +95,8 @@ export class Timeline {
   // A message that changes while it has the focus must not lose it to the top of the page.
   #keepFocus(focused, node) {
     queueMicrotask(() => {
-      const same = node.contains(focused) ? focused : [...node.querySelectorAll("button, a")].find((one) => one.className === focused.className);
+      const like = [...node.querySelectorAll("button, a")].filter((one) => one.className === focused.className);
+      const same = node.contains(focused) ? focused : like.find((one) => one.dataset.key === focused.dataset.key) ?? like[0];
       (same ?? node.querySelector(".media button, .media a, .why-button"))?.focus({ preventScroll: true });
     });
   }
