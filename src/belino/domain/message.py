@@ -90,6 +90,7 @@ class FileFacts(TypedDict, total=False):
     height: int | None
     caption: str | None
     file_id: str | None
+    transcript: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -418,9 +418,11 @@ CREATE TABLE owner_notices (
 ) STRICT, WITHOUT ROWID;
 """
 
-# The bytes of files that an account has fetched, by the platform's id of the file; deleted with the bytes.
+# The bytes of files that an account has fetched, by the platform's id of the file; deleted with the bytes. And what
+# platforms themselves have heard in sounds.
 M035_FILE_IDS = """
 ALTER TABLE refs ADD COLUMN file_id TEXT;
+ALTER TABLE refs ADD COLUMN transcript TEXT;
 CREATE TABLE file_ids (
     platform TEXT NOT NULL, account TEXT NOT NULL, file_id TEXT NOT NULL, sha256 TEXT NOT NULL,
     PRIMARY KEY (platform, account, file_id)

@@ -156,7 +156,14 @@ def _shared(file: SlackFile, public: dict[str, bool]) -> Json:
     sides: Json = {}
     for channel, places in file.shares.items():
         sides.setdefault("public" if public.get(channel) else "private", {})[channel] = places
-    return {"shares": sides}
+    private = list(sides.get("private", {}))
+    return {
+        "shares": sides,
+        "is_public": "public" in sides,
+        "channels": list(sides.get("public", {})),
+        "groups": [channel for channel in private if not channel.startswith("D")],
+        "ims": [channel for channel in private if channel.startswith("D")],
+    }
 
 
 def voice_upload(voice: bytes | FakeUpload) -> tuple[FakeUpload, Json]:
