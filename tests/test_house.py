@@ -61,9 +61,9 @@ ONLY_IN = {
     "safetensors": {"storage/static_vectors.py"},
 }
 MOST_MODULES = {
-    "agents": 14, "aio": 6, "bench": 28, "cassette": 4, "cli": 26, "config": 8, "context": 12, "delivery": 15,
-    "domain": 22, "gateway": 30, "media": 48, "net": 15, "readers": 27, "search": 28, "storage": 60, "testing": 42,
-    "tools": 13, "turns": 11, "understanding": 49, "web": 28,
+    "agents": 14, "aio": 6, "bench": 28, "cassette": 4, "cli": 26, "config": 8, "context": 12, "delivery": 17,
+    "domain": 25, "gateway": 33, "media": 48, "net": 15, "readers": 27, "search": 28, "storage": 64, "testing": 43,
+    "tools": 14, "turns": 14, "understanding": 49, "web": 28,
 }  # fmt: skip
 OPENS_SOCKETS = {
     "open_connection",

@@ -9,6 +9,7 @@ from typing import Any
 from adapters.harness import LIMIT
 from belino.config import from_table
 from belino.domain.message import ConversationKey
+from belino.domain.ports import Agent
 from belino.domain.stored import StoredMessage
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
@@ -18,12 +19,17 @@ from belino.web.server import serve
 
 @asynccontextmanager
 async def at_work(
-    path: Path, access: dict[str, Any] | None = None, **platform: dict[str, Any]
+    path: Path,
+    access: dict[str, Any] | None = None,
+    *,
+    agent: Agent | None = None,
+    more: dict[str, Any] | None = None,
+    **platform: dict[str, Any],
 ) -> AsyncIterator[tuple[Gateway, str]]:
     """A gateway that listens to this platform, and the address of its web door; `access` names its owners."""
     adapters = {**platform, "web": {"enabled": False}}
-    config = from_table({"adapters": adapters, "server": {"port": 0}, "access": access or {}})
-    async with Gateway(config, Home.at(path), agent=ScriptedAgent()) as gateway, asyncio.TaskGroup() as group:
+    config = from_table({"adapters": adapters, "server": {"port": 0}, "access": access or {}, **(more or {})})
+    async with Gateway(config, Home.at(path), agent=agent or ScriptedAgent()) as gateway, asyncio.TaskGroup() as group:
         ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         group.create_task(gateway.run())
         door = group.create_task(serve(gateway, ready=ready.set_result))

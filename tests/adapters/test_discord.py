@@ -34,6 +34,8 @@ async def test_discord_keeps_the_adapter_contract(discord: DiscordServer, discor
             raw, DiscordParseContext(account="default", me=DiscordBot(id=BOT_ID), channels={}, received=clock.now())
         )
 
+    reply = discord.say(room, ada, "and then?", reply_to=said[0])
+    aside = discord.say(room, ada, f"<@{discord.user('bob')['id']}> and then?", reply_to=said[0])
     events = [{"t": "MESSAGE_CREATE", "s": number, "d": raw} for number, raw in enumerate(said)]
     (first,) = parsed(events[0])
     assert isinstance(first, Message)
@@ -46,9 +48,11 @@ async def test_discord_keeps_the_adapter_contract(discord: DiscordServer, discor
             secrets=[TOKEN],
             media={ref.item: content for ref, content in zip(first.media, (picture, report), strict=True)},
             refuse=lambda status, headers: discord.fail(SEND, CannedAnswer(status=status, headers=headers)),
+            in_thread={"t": "MESSAGE_CREATE", "s": 90, "d": {**reply, "guild_id": room["guild_id"]}},
+            to_another={"t": "MESSAGE_CREATE", "s": 91, "d": {**aside, "guild_id": room["guild_id"]}},
         )
     )
-    assert len(checked) == 10
+    assert len(checked) == 12
 
 
 async def test_everything_arrives_in_order_and_no_byte_of_it_is_fetched(

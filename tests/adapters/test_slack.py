@@ -44,6 +44,10 @@ from belino.testing.faults import CannedAnswer, Hang, Reset
 async def test_it_keeps_the_contract_of_adapters(slack: SlackServer, apps: Apps) -> None:
     ada = slack.user("Ada")
 
+    def in_thread(text: str) -> Any:
+        said = sample("thread_reply")
+        return {**said, "event": {**said["event"], "text": text, "blocks": []}}
+
     async def deliver(_: Adapter, raw: Any) -> None:
         await until(lambda: slack.socket_mode.connections)
         slack.deliveries.event(raw["event"], "message.im")
@@ -57,11 +61,16 @@ async def test_it_keeps_the_contract_of_adapters(slack: SlackServer, apps: Apps)
         secrets=[slack.bot_token, slack.app_token, slack.signing_secret],
         deliver=deliver,
         refuse=lambda status, headers: slack.fail("chat.postMessage", CannedAnswer(status=status, headers=headers)),
+        in_thread=in_thread("and then?"),
+        to_another=in_thread("<@U0OTHER0001> and then?"),
     )
     checked = await check_adapter(trial)
-    assert {"a parcel is seen once", "nothing is acknowledged before it is stored", "429 is RateLimited"} <= set(
-        checked
-    )
+    assert {
+        "a thread can be continued",
+        "a parcel is seen once",
+        "nothing is acknowledged before it is stored",
+        "429 is RateLimited",
+    } <= set(checked)
 
 
 async def test_it_can_do_what_the_platform_allows(app: App) -> None:
@@ -359,7 +368,8 @@ async def test_a_sign_of_work_is_shown_in_threads_once(slack: SlackServer, app: 
     for _ in range(3):
         await app.adapter.show_typing(thread)
     await app.adapter.show_typing(thread, "looking through files")
-    await app.adapter.show_typing(place(general))
+    with pytest.raises(Undeliverable, match="no status here"):
+        await app.adapter.show_typing(place(general))
     assert [words for _, _, words in slack.statuses] == ["is thinking…", "is at work: looking through files"]
 
 
@@ -367,10 +377,12 @@ async def test_a_command_is_said_to_us_wherever_it_is_typed(slack: SlackServer, 
     ada = slack.user("Ada")
     general = slack.channel("general", ada)
     async with app.listening():
-        slack.command(general, ada, "/belino", "status please")
-        await until(lambda: app.messages)
-    (message,) = app.messages
-    assert (message.text, message.addressed) == ("/belino status please", True)
+        slack.command(general, ada, "/belino", "hello there")
+        slack.command(general, ada, "/belino", "status")
+        slack.command(general, ada, "/stop")
+        await until(lambda: len(app.messages) == 3)
+    assert [message.text for message in app.messages] == ["/belino hello there", "/status", "/stop"]
+    assert all(message.addressed for message in app.messages)
     assert slack.socket_mode.acks
 
 

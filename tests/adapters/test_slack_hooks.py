@@ -115,7 +115,7 @@ async def test_a_command_and_an_interaction_come_as_forms(apps: Apps) -> None:
             assert (await app.adapter.take_hook(signed(app, body, **kind))).status == 200
         assert (await app.adapter.take_hook(signed(app, b"\xff\xfe", **kind))).status == 400
         assert (await app.adapter.take_hook(signed(app, b"", **kind))).status == 400
-    assert app.texts == ["/belino status please"]
+    assert app.texts == ["/status please"]
     assert len(app.taken) == 2
 
 

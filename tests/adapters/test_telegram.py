@@ -56,6 +56,7 @@ async def test_telegram_keeps_the_adapter_contract(server: TelegramServer, bot_a
         assert isinstance(arrival, Message)
         media[arrival.media[0].item] = content
 
+    mention = {"text": "@carl_c and then?", "entities": [{"type": "mention", "offset": 0, "length": 7}]}
     checked = await check_adapter(
         Trial(
             make=lambda: bot_at(server.url).adapter,
@@ -66,9 +67,11 @@ async def test_telegram_keeps_the_adapter_contract(server: TelegramServer, bot_a
             deliver=deliver,
             media=media,
             refuse=lambda status, headers: server.fail("sendMessage", CannedAnswer(status=status, headers=headers)),
+            in_thread={"update_id": 90, "message": {**sample("topic")["message"], "text": "and then?", "entities": []}},
+            to_another={"update_id": 91, "message": {**sample("topic")["message"], **mention}},
         )
     )
-    assert len(checked) == 11
+    assert len(checked) == 14
 
 
 async def test_everything_arrives_in_order_and_no_byte_of_it_is_fetched(server: TelegramServer, bot: Bot) -> None:

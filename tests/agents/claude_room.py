@@ -75,6 +75,8 @@ class Room:
     channel: str = "main"
     memory: Memory = field(default_factory=Memory)
     number: int = 0
+    model: str = ""
+    """What people chose."""
 
     @property
     def folder(self) -> Path:
@@ -93,6 +95,7 @@ class Room:
             memory=self.memory,
             folder=self.folder,
             deadline=datetime.now(UTC) + timedelta(minutes=1),
+            model=self.model,
         )
 
     async def parts(self, *blocks: Block | str, box: Box | None = None) -> AsyncIterator[ReplyPart]:

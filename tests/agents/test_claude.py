@@ -109,7 +109,8 @@ async def test_a_long_result_and_a_file_reach_the_model_as_text(tmp_path: Path) 
     ):
         await room().say("listen", box=box)
     told = last_words(server.asked[1])
-    assert long.text in told and f"[File: {path}, audio/mpeg, ref:{REF}] 3 minutes" in told
+    assert long.text in told and f"[File: song.mp3, audio/mpeg, ref:{REF}] 3 minutes" in told
+    assert str(tmp_path) not in told
 
 
 async def test_pictures_of_the_message_are_seen_natively(tmp_path: Path) -> None:
@@ -155,6 +156,17 @@ async def test_a_conversation_goes_on_with_another_model(tmp_path: Path) -> None
     assert images(server.asked[-1].body) == [shown] * 3
 
 
+async def test_people_may_choose_another_model_for_a_conversation(tmp_path: Path) -> None:
+    memory = Memory()
+    async with MessagesServer() as server, settled(tmp_path, server, model="sonnet") as room:
+        here = room(memory=memory)
+        await here.say("first")
+        here.model = "claude-sonnet-4-5"
+        await here.say("second")
+    models = [asked.body["model"] for asked in server.asked]
+    assert models[-1] == "claude-sonnet-4-5" != models[0]
+
+
 async def test_a_session_that_lives_on_is_not_started_again(tmp_path: Path) -> None:
     async with MessagesServer() as server, settled(tmp_path, server) as room:
         here = room()
@@ -162,7 +174,7 @@ async def test_a_session_that_lives_on_is_not_started_again(tmp_path: Path) -> N
         process = pid_of(here)
         await here.say("two")
         assert pid_of(here) == process
-    assert not alive(process)
+    assert not Path(f"/proc/{process}").exists()
 
 
 async def test_an_idle_session_is_ended_and_resumed(tmp_path: Path) -> None:
@@ -170,7 +182,7 @@ async def test_an_idle_session_is_ended_and_resumed(tmp_path: Path) -> None:
         here = room()
         parts = [part async for part in here.parts("first")]
         process = pid_of(here)
-        while here.agent._live or alive(process):
+        while here.agent._live or Path(f"/proc/{process}").exists():
             await asyncio.sleep(0.01)
         await here.say("second")
     assert isinstance(parts[-1], Final)
@@ -183,7 +195,7 @@ async def test_only_so_many_processes_live_and_the_longest_idle_makes_way(tmp_pa
         await a.say("in a")
         first = pid_of(a)
         await b.say("in b")
-        assert not alive(first)
+        assert not Path(f"/proc/{first}").exists()
         await a.say("in a again")
     assert "in a" in texts(server.asked[2].body) and "in b" not in texts(server.asked[2].body)
 
@@ -382,7 +394,7 @@ async def test_an_aborted_turn_ends_its_process_and_leaves_no_trace(tmp_path: Pa
             task = group.create_task(stopped())
             await begun.wait()
             task.cancel()
-        assert not alive(process)
+        assert not Path(f"/proc/{process}").exists()
         await server.gone.wait()
         assert final(await here.say("third")) == "three"
     assert [m["content"][0]["text"] for m in server.asked[2].body["messages"]] == ["first", "one", "third"]
@@ -530,8 +542,45 @@ async def test_an_answer_that_takes_too_many_steps_ends(tmp_path: Path) -> None:
         MessagesServer(lambda asked: ModelAnswer(calls=(FETCH,))) as server,
         settled(tmp_path, server, max_steps=2) as room,
     ):
-        with pytest.raises(AgentError, match="steps"):
-            await room().say("loop")
+        parts = await room().say("loop")
+        assert len(server.asked) == 4
+        assert parts[-1] == Final(text="", why="the model called tools 4 times (max_steps) and did not answer")
+        assert only(Usage, parts)
+
+
+async def test_a_loop_ends_with_a_forced_answer(tmp_path: Path) -> None:
+    box = Box()
+
+    def script(asked: ModelRequest) -> ModelAnswer:
+        forced = "Answer now" in json.dumps(asked.body["messages"][-1])
+        return ModelAnswer(text="All I know.") if forced else ModelAnswer(calls=(FETCH,))
+
+    async with MessagesServer(script) as server, settled(tmp_path, server, max_steps=2) as room:
+        here = room()
+        assert final(await here.say("loop", box=box)) == "All I know."
+        assert len(box.calls) == 2 and len(server.asked) == 3
+        assert final(await here.say("loop", box=box)) == "All I know."
+
+
+async def test_a_refusal_is_told_as_one(tmp_path: Path) -> None:
+    async with (
+        MessagesServer(lambda asked: ModelAnswer(text="I", ends="refusal")) as server,
+        settled(tmp_path, server) as room,
+    ):
+        with pytest.raises(AgentError, match="declined to answer"):
+            await room().say("a bad question")
+
+
+async def test_text_written_before_the_limit_is_kept_and_marked(tmp_path: Path) -> None:
+    replies = [ModelAnswer(text=f"Part {number}. ", ends="max_tokens") for number in range(4)]
+    async with MessagesServer(replies) as server, settled(tmp_path, server) as room:
+        here = room()
+        parts = await here.say("a long story")
+        assert parts[-1] == Final(
+            text="Part 0. Part 1. Part 2. Part 3. \n\n(cut here: the answer became too long)",
+            why="the answer became longer than the model may write",
+        )
+        assert final(await here.say("go on")) == "ok"
 
 
 async def test_the_doctor_tells_a_good_key_from_a_bad_one_and_from_no_api(tmp_path: Path) -> None:
@@ -548,7 +597,3 @@ def pid_of(room: Room) -> int:
     (session,) = (session for key, session in room.agent._live.items() if key.channel == room.channel)
     assert session.pid is not None
     return session.pid
-
-
-def alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()

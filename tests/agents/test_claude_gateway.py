@@ -82,7 +82,7 @@ async def test_a_restarted_gateway_goes_on_and_tells_trouble(tmp_path: Path) -> 
             await so(lambda: len(house.wire.texts()) == 3)
     assert "I am Ann" in texts(server.asked[1].body)
     assert house.wire.texts()[:2] == ["Hello Ann.", "You are Ann."]
-    assert house.wire.texts()[2].startswith("Sorry, I could not answer that: Anthropic refused the API key")
+    assert house.wire.texts()[2].startswith("Sorry, I could not answer that: the agent is not set up correctly")
 
 
 async def test_an_abort_ends_the_turn_and_the_next_message_is_answered(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_the_configuration_finds_it_and_its_keys(monkeypatch: pytest.MonkeyPatch
     ("more", "words"),
     [
         ({"api_key": None}, "api_key is needed"),
-        ({"api_key": Secret("KEY", "no key at all")}, "api_key is not an API key"),
+        ({"api_key": Secret("KEY", "no key at all")}, "api_key must be printable"),
         ({"base_url": "http://api.example.com"}, "must begin with https://"),
         ({"base_url": "https://me:pass@api.example.com"}, "without a name or password"),
         ({"base_url": "ftp://api.example.com"}, "must be https://"),
@@ -57,6 +57,11 @@ def test_a_server_of_ones_own_needs_no_key_and_its_address_is_named() -> None:
     own = Config(base_url="http://127.0.0.1:4000/anthropic")
     assert hosts(own) == {"127.0.0.1:4000"} and hosts(config()) == {"api.anthropic.com"}
     assert environment(own, Path("agent"))["ANTHROPIC_API_KEY"] == "unneeded"
+
+
+def test_a_short_key_of_a_proxy_is_accepted() -> None:
+    key = config(api_key=Secret("KEY", "sk-good")).api_key
+    assert key is not None and key.reveal() == "sk-good"
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +168,7 @@ def test_a_tools_text_is_cut_where_the_cli_would_hide_it_in_a_file(tmp_path: Pat
     file = FileBlock(path=tmp_path / "a.ogg", mime="audio/ogg", ref=REF, sha256="0" * 64)
     long, told = tool_content((TextBlock(text="x" * (RESULT_CHARS + 1)), file), {})
     assert len(long["text"]) == RESULT_CHARS + len(CUT) and told["text"] == CUT
-    assert tool_content((file,), {})[0]["text"] == f"[File: {tmp_path / 'a.ogg'}, audio/ogg, ref:{REF}]"
+    assert tool_content((file,), {})[0]["text"] == f"[File: a.ogg, audio/ogg, ref:{REF}]"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 from pydantic_ai.messages import ToolCallPart
@@ -31,6 +32,7 @@ from agents.llm_room import (
 )
 from belino.agents.llm import Agent, Config
 from belino.agents.llm.exchange import arguments_of
+from belino.agents.llm.providers import choose
 from belino.domain.errors import AgentError, ConfigError
 from belino.domain.media import FileBlock
 from belino.domain.turn import Compacted, Final, Refused, ReplyPart, TextDelta, ToolNote, Usage
@@ -77,6 +79,23 @@ async def test_words_come_as_they_are_written_and_the_whole_last(wire: Wire, ser
     asked = json.dumps(server.asked[0].body)
     assert SYSTEM in asked
     assert asked.index(SYSTEM) < asked.index("Be brief.")
+
+
+async def test_people_may_choose_another_model_of_the_same_provider(wire: Wire, server: ModelServer) -> None:
+    server.script = [ModelAnswer(text="one"), ModelAnswer(text="two")]
+    memory, provider = Memory(), wire.model.partition(":")[0]
+    async with wire.agent(server) as agent:
+        assert agent.why_not(wire.model) == ""
+        assert "provider" in agent.why_not("unknown")
+        other = "groq:some-model" if provider != "groq" else "openai:gpt-5"
+        assert "key is for" in agent.why_not(other)
+        await played(agent, turn("hi", memory=memory))
+        parts = await played(agent, replace(turn("again", memory=memory, number=2), model=f"{wire.model}-other"))
+        remembered, most = await agent.measure(memory.held)
+    assert any(isinstance(part, Usage) for part in parts)
+    asked = f"{server.asked[1].path} {json.dumps(server.asked[1].body)}"
+    assert f"{wire.model.partition(':')[2]}-other" in asked
+    assert 0 < remembered < most
 
 
 async def test_a_tool_is_told_about_called_and_its_answer_given_back(wire: Wire, server: ModelServer) -> None:
@@ -152,14 +171,33 @@ async def test_a_wrong_key_is_told_without_it(wire: Wire, server: ModelServer) -
         assert "refuses the API key" in finding.says
 
 
-async def test_a_stream_that_breaks_off_is_an_error_and_not_an_answer(wire: Wire, server: ModelServer) -> None:
+async def test_a_stream_that_breaks_off_keeps_the_words_that_were_shown_and_marks_them(
+    wire: Wire, server: ModelServer
+) -> None:
     server.script = [ModelCut(text="I see a c")]
     memory = Memory()
     async with wire.agent(server) as agent:
-        with pytest.raises(AgentError, match="broke off"):
-            await played(agent, turn("hi", memory=memory))
-    assert memory.held is None
-    assert len(server.asked) == 1
+        parts = await played(agent, turn("hi", memory=memory))
+        assert isinstance(parts[-1], Final)
+        assert parts[-1].text == said(parts) and parts[-1].text.endswith(
+            "(cut here: the connection to the model broke off)"
+        )
+        assert parts[-1].text.startswith("I see a") and parts[-1].why
+        assert len(server.asked) == 1
+        server.script = [SEEN]
+        assert (await played(agent, turn("go on", memory=memory, number=2)))[-1] == Final(text="I see a cat.")
+    assert "I see a" in messages_in(server.asked[-1])[-2]
+
+
+async def test_a_stream_that_breaks_off_before_a_word_is_tried_once_more(wire: Wire, server: ModelServer) -> None:
+    server.script = [ModelCut(), SEEN, *[ModelCut()] * 4]
+    async with wire.agent(server) as agent:
+        assert (await played(agent, turn("hi")))[-1] == Final(text="I see a cat.")
+        assert len(server.asked) == 2
+        with pytest.raises(AgentError):
+            await played(agent, turn("hi", number=2))
+    # Gemini sends nothing at all before its first words: that is a connection that failed.
+    assert len(server.asked) == (6 if wire is WIRES["gemini"] else 4)
 
 
 async def test_whoever_stops_a_turn_stops_the_model(wire: Wire, server: ModelServer) -> None:
@@ -291,7 +329,9 @@ async def test_calls_against_the_rule_poison_no_memory(chat: ModelServer) -> Non
     memory = Memory()
     async with WIRES["chat"].agent(chat, max_steps=1) as agent:
         parts = await played(agent, turn("hi", memory=memory))
-        assert parts[-1] == Final(text="Let me look.")
+        assert isinstance(parts[-1], Final)
+        assert parts[-1].text == "Let me look.\n\n(stopped here: it took too many steps)"
+        assert "max_steps" in parts[-1].why
         chat.script = [SEEN]
         assert (await played(agent, turn("and?", memory=memory, number=2)))[-1] == Final(text="I see a cat.")
 
@@ -321,13 +361,14 @@ async def test_a_model_that_sees_nothing_is_given_words(chat: ModelServer) -> No
     assert WIRES["chat"].images(chat.asked[0].body) == []
 
 
-async def test_a_file_is_a_path_to_a_model(chat: ModelServer, tmp_path: object) -> None:
+async def test_a_file_is_no_path_to_a_model(chat: ModelServer, tmp_path: object) -> None:
     from pathlib import Path
 
     block = FileBlock(path=Path("/folder/report.pdf"), mime="application/pdf", ref=REF, sha256="s")
     async with WIRES["chat"].agent(chat) as agent:
         await played(agent, turn(block))
-    assert "File: /folder/report.pdf (application/pdf)" in json.dumps(chat.asked[0].body)
+    assert f"[A file that you cannot open: application/pdf, ref:{REF}]" in json.dumps(chat.asked[0].body)
+    assert "/folder" not in json.dumps(chat.asked[0].body)
 
 
 @pytest.mark.parametrize("name", ["chat", "responses", pytest.param("gemini", marks=pytest.mark.slow)])
@@ -335,8 +376,36 @@ async def test_an_answer_cut_at_its_limit_says_so(name: str) -> None:
     wire, script = WIRES[name], [ModelAnswer(text="Once upon a", output_tokens=10)]
     async with wire.server(script) as server, wire.agent(server, max_tokens=10) as agent:
         parts = await played(agent, turn("a story"))
-    assert parts[-1] == Final(text="Once upon a\n\n(cut here: the answer reached max_tokens)")
-    assert said(parts) == parts[-1].text
+    text = "Once upon a\n\n(cut here: the answer became too long)"
+    assert parts[-1] == Final(text=text, why="the answer reached max_tokens (10)")
+    assert said(parts) == text
+
+
+@pytest.mark.parametrize("name", ["chat", "responses"])
+async def test_an_answer_without_a_word_says_why_and_what_it_cost(name: str) -> None:
+    wire = WIRES[name]
+    script = [ModelAnswer(ends="length", output_tokens=30), ModelAnswer(output_tokens=7)]
+    async with wire.server(script) as server, wire.agent(server) as agent:
+        thought = await played(agent, turn("a riddle"))
+        empty = await played(agent, turn("another", number=2))
+    assert thought[-1] == Final(text="", why="the answer reached max_tokens (32000)")
+    assert empty[-1] == Final(text="")
+    assert [part.output_tokens for part in (*thought, *empty) if isinstance(part, Usage)] == [30, 7]
+
+
+async def test_a_server_that_ignores_the_order_to_answer_leaves_a_reason_and_the_cost(chat: ModelServer) -> None:
+    chat.script = lambda asked: ModelAnswer(calls=LOOKS.calls)
+    async with WIRES["chat"].agent(chat, max_steps=2) as agent:
+        parts = await played(agent, turn("hi"))
+    assert parts[-1] == Final(text="", why="the model called tools 2 times (max_steps) and did not answer")
+    assert [part.output_tokens for part in parts if isinstance(part, Usage)] == [20, 40, 60]
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"), [("openai:gpt-5-mini", 32_000), ("anthropic:claude-opus-4-1", 32_000), ("openai:gpt-4o", 4096)]
+)
+def test_a_model_that_thinks_may_write_more(model: str, tokens: int) -> None:
+    assert choose(model, base_url=None, api="auto").answer_tokens == tokens
 
 
 @pytest.mark.slow

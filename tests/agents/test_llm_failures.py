@@ -112,6 +112,25 @@ def test_other_refusals_are_told_in_the_providers_words_without_secrets() -> Non
     assert len(found.sentence) < 300
 
 
+@pytest.mark.parametrize(
+    ("provider", "status", "message"),
+    [
+        ("anthropic", 403, "Your credit balance is too low to access the Anthropic API."),
+        ("openai", 403, "You exceeded your current quota, please check your plan and billing details."),
+        ("openai", 402, "Insufficient credits"),
+    ],
+)
+def test_an_account_without_credit_is_no_wrong_key(provider: str, status: int, message: str) -> None:
+    found = failure(provider, status, message)
+    assert "no credit left" in found.sentence and found.kind == "lasting"
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 400])
+def test_advice_for_the_operator_is_not_what_people_read(status: int) -> None:
+    error = failure("openai", status, "temperature is not for you").error()
+    assert error.says and "belino" not in error.says and "temperature" not in error.says
+
+
 def test_google_says_in_its_body_how_long_to_wait() -> None:
     from pydantic_ai.exceptions import ModelHTTPError
 

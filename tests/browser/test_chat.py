@@ -185,7 +185,7 @@ def test_older_messages_come_without_moving_what_is_read(
 ) -> None:
     for number in range(40):
         say(gateway, f"message {number}")
-    wait_for_messages(gateway, 80)
+        wait_for_messages(gateway, 2 * number + 2)
     page = enter(open_page(height=500))
     expect(bubbles(page, "theirs").last).to_be_in_viewport()
     expect(page.get_by_text("message 39", exact=True)).to_be_visible()
@@ -200,6 +200,7 @@ def test_a_reader_who_scrolled_up_is_told_of_new_messages_and_not_moved(
 ) -> None:
     for number in range(8):
         say(gateway, f"message {number}")
+        wait_for_messages(gateway, 2 * number + 2)
     page = enter(open_page(height=500))
     answered(page, 8)
     log = page.locator("#log")

@@ -50,6 +50,25 @@ def test_without_a_gateway_the_store_is_asked(belino: Belino, home: Path) -> Non
     assert "Ana" in shown and "1 of 1 found, 2 nearby, in 3 messages" in shown and "\x1b" not in shown
 
 
+def test_a_channel_of_which_all_is_recalled_from_its_platform_is_searched(belino: Belino, home: Path) -> None:
+    async def recall() -> None:
+        store = await open_store(Home.at(home), clock=SystemClock())
+        where, sent = ConversationKey.parse(MAIN), SystemClock().now()
+        author = Author(id="7", name="Ana")
+        said = [
+            Message(conversation=where, id=f"m{number}", author=author, sent=sent, text=text)
+            for number, text in enumerate(WORDS)
+        ]
+        await store.take_history(where, said)
+        await store.close()
+
+    asyncio.run(recall())
+    found = read(belino("search", MAIN, "rollout", "--json"))
+    assert [one["message_id"] for one in found["results"]][:1] == ["m1"]
+    nothing = belino("search", MAIN, "zyzzyva").stdout
+    assert nothing.startswith("nothing matches in 3 messages")
+
+
 def test_the_page_about_it_tells_what_tools_and_instructions_cost(belino: Belino, home: Path) -> None:
     talk(home)
     costs = [line for line in belino("context", MAIN).stdout.splitlines() if line.startswith(("tools", "instructions"))]

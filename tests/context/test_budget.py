@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belino.context.budget import WORTH_A_LINE, Choice, newest_that_fit
+from belino.context.budget import WORTH_A_LINE, NewestFit, newest_that_fit
 
 costs = st.lists(st.integers(1, 200), max_size=30)
 budgets = st.integers(0, 1000)
@@ -31,16 +31,16 @@ def test_with_cuts_the_last_taken_has_exactly_the_room_that_is_left(newest_first
 @pytest.mark.parametrize(
     ("newest_first", "budget", "chosen"),
     [
-        ([], 100, Choice(0)),
-        ([10, 10], 20, Choice(2)),
-        ([10, 11], 20, Choice(1)),
-        ([60, 60], 100, Choice(2, 40)),
-        ([61, 60], 100, Choice(1)),
-        ([500], 100, Choice(1, 100)),
-        ([500], 0, Choice(1, 0)),
+        ([], 100, NewestFit(0)),
+        ([10, 10], 20, NewestFit(2)),
+        ([10, 11], 20, NewestFit(1)),
+        ([60, 60], 100, NewestFit(2, 40)),
+        ([61, 60], 100, NewestFit(1)),
+        ([500], 100, NewestFit(1, 100)),
+        ([500], 0, NewestFit(1, 0)),
     ],
 )
-def test_choosing_with_cuts(newest_first: list[int], budget: int, chosen: Choice) -> None:
+def test_choosing_with_cuts(newest_first: list[int], budget: int, chosen: NewestFit) -> None:
     assert newest_that_fit(newest_first, budget, cuts=True) == chosen
 
 

@@ -156,7 +156,7 @@ async def test_a_scripted_agent_plays_its_script_and_then_echoes() -> None:
     assert any(isinstance(part, ToolNote) and part.tool == "look" for part in second)
     assert second[-1] == Final(text="two")
     assert agent.answers == [(TextBlock(text="look {'a': 1}"),)]
-    assert [part async for part in agent.run_turn(turn(3))][-1] == Final(text="")
+    assert [part async for part in agent.run_turn(turn(3))][-1] == Final(silent=True)
     assert [part async for part in agent.run_turn(turn(4))][-1] == Final(text="turn 4")
     assert [played.number for played in agent.turns] == [1, 2, 3, 4]
 

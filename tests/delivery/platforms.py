@@ -14,10 +14,9 @@ def any_file(most: int, *, caption: bool = True) -> dict[SendAs, FileLimit]:
     return {form: FileLimit(max_bytes=most, caption=caption) for form in VISIBLE}
 
 
-# A bot's file has at most 10 MiB and a message 10 files, 25 MiB together; 17 lines are what clients show unfolded.
+# A bot's file has at most 10 MiB and a message 10 files, 25 MiB together.
 DISCORD = Limits(
     text_chars=2_000,
-    text_lines=17,
     once=Once.KEY,
     markup=Markup.CHAT,
     files=any_file(10 * MB, caption=False)

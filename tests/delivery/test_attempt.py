@@ -270,6 +270,26 @@ async def test_one_file_that_the_platform_does_not_take_costs_none_of_the_others
         assert [parcel.reply_to for parcel in one.offered if len(parcel.files) == 1] == ["7", None, None]
 
 
+async def test_of_an_album_only_the_pictures_that_the_platform_names_go_in_another_form(house: Make) -> None:
+    async def refuse_pictures(parcel: Parcel) -> None:
+        bad = [n for n, file in enumerate(parcel.files) if file.size < 4 and file.send_as is SendAs.PHOTO]
+        if bad:
+            raise TogetherRefused("that one is bad", culprit=bad[0])
+
+    one = house(refuse_pictures)
+    async with one.at_work() as gateway:
+        album = await file_parcel(gateway, "a")
+        bad = [await file_parcel(gateway, f"b{size}", size=size) for size in (2, 3)]
+        files = (*(parcel.files[0] for parcel in bad), album.files[0], replace(album.files[0], name="other.pdf"))
+        files = tuple(replace(file, send_as=SendAs.PHOTO) for file in files)
+        await one.send(gateway, replace(album, files=files))
+        parcels = await one.at_rest(gateway)
+        assert [parcel.state for parcel in parcels] == [ParcelState.SENT] * 3
+        sent = {parcel.key: [file.send_as for file in parcel.files] for parcel in one.offered}
+        assert sent["a"] == [SendAs.PHOTO, SendAs.PHOTO]
+        assert [forms for key, forms in sent.items() if key != "a"] == [[SendAs.DOCUMENT], [SendAs.DOCUMENT]]
+
+
 async def test_files_that_the_platform_left_out_are_told_in_the_outbox(house: Make) -> None:
     async with storing(house, StoredFile()) as (one, gateway):
         album = await file_parcel(gateway, "a")

@@ -159,3 +159,8 @@ def test_a_film_that_was_wished_to_be_a_sticker_says_why_it_is_none(name: str, r
     decision = decide_one(replace(FILES[name], wanted=SendAs.STICKER), TELEGRAM)
     assert decision.send_as is SendAs.DOCUMENT
     assert decision.reason == f"{reason}; video/webm is not taken as a video here"
+
+
+def test_a_file_that_is_a_little_too_large_is_told_in_bytes() -> None:
+    heavy = offer("p.pdf", "application/pdf", 50 * MB + 1)
+    assert "it has 52,428,801 bytes, and at most 52,428,800 are taken here" in decide_one(heavy, TELEGRAM).reason

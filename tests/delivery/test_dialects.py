@@ -11,7 +11,7 @@ from belino.delivery.markup import parse
 from belino.domain.limits import Markup
 from delivery.test_markup import MARKDOWN
 
-TAGS = frozenset({"b", "i", "s", "code", "pre", "a", "blockquote"})
+TAGS = frozenset({"tg-spoiler", "b", "i", "s", "code", "pre", "a", "blockquote"})
 
 
 class Strict(HTMLParser):

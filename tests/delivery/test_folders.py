@@ -137,6 +137,13 @@ async def test_what_was_given_up_and_arrived_after_all_is_no_error(desk: Desk) -
     assert desk.names("sent") == ["chart.png"]
 
 
+async def test_the_reason_of_a_file_that_was_put_back_and_sent_does_not_stay(desk: Desk) -> None:
+    await desk.settle(desk.put("chart.png"), ParcelState.DEAD, "it is no picture")
+    (desk.outgoing / "error" / "chart.png").unlink()
+    await desk.settle(desk.put("chart.png", b"another"), ParcelState.SENT)
+    assert (desk.names("error"), desk.names("sent")) == ([], ["chart.png"])
+
+
 async def test_a_file_that_failed_is_not_taken_for_an_older_one_that_arrived(desk: Desk) -> None:
     older = Fate(state=ParcelState.SENT, since=desk.clock.now())
     desk.clock.shift(60)

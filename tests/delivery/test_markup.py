@@ -11,7 +11,7 @@ MARKDOWN = st.lists(
         [
             "**", "*", "_", "~~", "`", "```", "```py\n", "\n", "\n\n", "> ", "- ", "1. ", "# ", "[a](https://b.c)",
             "[", "](", ")", "![x](y)", "<b>", "&amp;", "&", "<", ">", "|a|b|\n|-|-|\n|1|2|\n", "---\n", "    ", "word",
-            "javascript:alert(1)", "\\", "👍🏽", "é", "\t", "[a]: b\n", '"',
+            "javascript:alert(1)", "\\", "||", "|| ", "\\(", "👍🏽", "é", "\t", "[a]: b\n", '"',
         ]
     ),
     max_size=40,
@@ -47,6 +47,35 @@ def styles(source: str) -> list[tuple[str, str, str]]:
 def test_markdown_becomes_what_a_reader_sees(source: str, text: str, spans: list[tuple[str, str, str]]) -> None:
     assert parse(source).text == text
     assert styles(source) == spans
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("2*3*4", "2*3*4"),
+        ("(a+b)*c*(d)", "(a+b)*c*(d)"),
+        ("`2*3*4`", "2*3*4"),
+        ("    2*3*4", "2*3*4"),
+        (r"\(x_1\) and \[y = 2\]", r"\(x_1\) and \[y = 2\]"),
+        ("a || b || c", "a || b || c"),
+        ("x||y||z", "x||y||z"),
+    ],
+)
+def test_signs_of_formulas_and_code_stay_as_they_are(source: str, text: str) -> None:
+    assert parse(source).text == text
+    assert {span.style for span in parse(source).spans} <= {Style.CODE, Style.PRE}
+
+
+def test_emphasis_within_a_word_stays_emphasis() -> None:
+    assert styles("*un*believable 中**粗**文") == [(Style.ITALIC, "un", ""), (Style.BOLD, "粗", "")]
+
+
+def test_text_between_bars_is_hidden() -> None:
+    assert styles("the ||end **is** near|| ok, ||b||") == [
+        (Style.BOLD, "is", ""),
+        (Style.SPOILER, "end is near", ""),
+        (Style.SPOILER, "b", ""),
+    ]
 
 
 @pytest.mark.parametrize("address", ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "vbscript:x"])

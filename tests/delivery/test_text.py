@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from belino.delivery.text import Text, TextPart, caption, chunk, length, texts
 from belino.domain.graphemes import is_boundary
-from belino.domain.limits import Limits, Markup, Once, Unit
+from belino.domain.limits import Limits, Markup, Once, Rich, Unit
+from belino.testing.telegram.rich import rich_message
 from delivery.platforms import PLATFORMS
 from delivery.test_dialects import read_html
 from delivery.test_markup import MARKDOWN
@@ -53,7 +54,6 @@ def test_no_message_is_longer_than_its_platform_takes(platform: str, source: str
     for text in texts(source, limits):
         assert text.text.strip()
         assert 0 < length(text, limits) <= limits.text_chars
-        assert limits.text_lines is None or text.text.count("\n") < limits.text_lines
 
 
 @settings(max_examples=80, deadline=None)
@@ -62,7 +62,8 @@ def test_each_message_in_html_stands_alone_and_its_plain_words_are_the_same(sour
     limits = small(Markup.HTML, chars, counts_markup=False, unit=Unit.UTF16)
     for text in texts(source, limits):
         shown, plain = read_html(text.text), text.plain or text.text
-        assert shown.replace(ADDRESS, "") == plain.replace(ADDRESS, "")  # in a table both write it out
+        # In a table both write the address out; plain text marks what should be hidden.
+        assert shown.replace(ADDRESS, "").replace("||", "") == plain.replace(ADDRESS, "").replace("||", "")
 
 
 @settings(max_examples=60, deadline=None)
@@ -138,8 +139,23 @@ def test_a_message_of_many_links_is_cut_where_telegram_would_drop_some_and_loses
     assert all(TELEGRAM.unit.length(part.plain) <= TELEGRAM.text_chars for part in parts)
 
 
-def test_styles_that_telegram_drops_are_no_reason_for_many_messages() -> None:
-    assert len(texts("> *line* of a quote\n" * 200, TELEGRAM)) == 1
+def test_no_style_is_lost_beyond_the_hundred_that_telegram_reads() -> None:
+    parts = texts("**word** and " * 250, TELEGRAM)
+    assert sum(part.text.count("<b>") for part in parts) == 250
+    assert max(part.text.count("<b>") for part in parts) <= 100
+
+
+@settings(max_examples=60, deadline=None)
+@given(source=LONG, chars=st.integers(300, 900))
+@pytest.mark.parametrize("rich", list(Rich))
+def test_both_formats_of_each_message_fit_and_the_rich_one_is_well_formed(rich: Rich, source: str, chars: int) -> None:
+    markup = Markup.MRKDWN if rich is Rich.MARKDOWN else Markup.HTML
+    limits = small(markup, chars, rich=rich, rich_chars=2 * chars)
+    for text in texts(f"# Title\n\n{source}", limits):
+        assert 0 < length(text, limits) <= chars
+        if text.rich and rich is Rich.HTML:
+            assert rich_message({"html": text.rich})["blocks"]
+        assert rich is Rich.HTML or len(text.rich) <= 2 * chars + 100
 
 
 @pytest.mark.parametrize("platform", ["telegram", "discord", "slack"])
@@ -184,11 +200,13 @@ def test_no_cut_falls_inside_what_a_reader_sees_as_one_character(text: str, limi
         place += len(part.body)
 
 
-@settings(max_examples=200, deadline=None)
-@given(lines=st.lists(st.text(alphabet="ab \n", max_size=30), max_size=40), most=st.integers(min_value=3, max_value=8))
-def test_no_part_has_more_lines_than_allowed(lines: list[str], most: int) -> None:
-    for part in chunk("```\n" + "\n".join(lines), 1_000, lines=most):
-        assert len(str(part).removesuffix("\n").split("\n")) <= most
+@pytest.mark.parametrize("platform", sorted(PLATFORMS))
+def test_three_hundred_short_lines_become_full_messages(platform: str) -> None:
+    limits = PLATFORMS[platform]
+    code = "\n".join(f"    value_{number} = compute({number}, of=table)" for number in range(300))
+    made = texts(f"```python\n{code}\n```", limits)
+    assert len(made) <= len(code) / limits.text_chars * 1.35 + 1
+    assert all(length(text, limits) >= limits.text_chars * 0.8 for text in made[:-1])
 
 
 def test_a_text_that_fits_is_one_part() -> None:

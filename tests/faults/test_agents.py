@@ -66,8 +66,10 @@ async def test_an_answer_without_end_fails_its_turn_with_the_limit_and_the_remed
         await house.ask(gateway, house.say())
         await house.ask(gateway, house.say(channel="team"))
         assert gateway.counters.turns == {TurnState.FAILED: 1, TurnState.ANSWERED: 1}
+        (notice,) = await gateway.owners.notices()
+        assert TOO_LONG in notice.text and "sessions.max_reply_chars" in notice.text
     (told, well) = house.wire.texts()
-    assert TOO_LONG in told and "raise sessions.max_reply_chars" in told
+    assert told == "Sorry, I could not answer that: my answer became too long to send; ask for less, or for a file."
     assert well == "I am well"
 
 

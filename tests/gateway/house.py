@@ -40,7 +40,7 @@ class Wire(MemoryAdapter):
 
     def __init__(self, config: MemoryConfig, desk: AdapterContext) -> None:
         super().__init__(config, desk)
-        self.limits = Limits(text_chars=4096, once=Once.KEY)
+        self.limits = Limits(text_chars=4096, split_chars=4096, once=Once.KEY)
         self.offered: list[Parcel] = []
         self.seen: list[Parcel] = []
         self.refusals: deque[Exception] = deque()

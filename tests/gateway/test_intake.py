@@ -119,11 +119,11 @@ async def test_an_arrival_of_another_account_lets_none_in(house: House) -> None:
 
 async def test_a_burst_larger_than_the_waiting_room_is_answered_to_its_end(house: House, runs: list[int]) -> None:
     house.sessions = SessionsConfig(max_waiting=3)
-    said = [house.say(f"{number}") for number in range(10)]
+    said = [house.say(f"{number}", channel="team", author=(ANN, BOB)[number % 2]) for number in range(10)]
     async with house.at_work() as gateway:
         await door(gateway).many(numbered(said))
         await until(lambda: len(house.wire.texts()) == 10)
-        assert [message.text for message in await house.history(gateway) if not message.author.is_agent] == [
+        assert [message.text for message in await house.history(gateway, "team") if not message.author.is_agent] == [
             f"{number}" for number in range(10)
         ]
     assert sum(runs) == 10

@@ -170,12 +170,12 @@ async def test_telegram_discord_and_slack_store_what_is_sent(tmp_path: Path, mon
             monkeypatch.setenv(name, secret)
         ada, eve, bob = telegram.user("Ada"), discord.user("eve"), slack.user("Bob")
         places = {"telegram": ada["id"], "discord": discord.dm(eve)["id"], "slack": slack.dm(bob)["id"]}
-        platforms: dict[str, dict[str, Any]] = {
+        platforms: dict[str, Any] = {
             "telegram": {"token": "env:TG", "api_url": telegram.url},
             "discord": {"token": "env:DC", "api_url": discord.api_url, "cdn_url": discord.cdn.url},
             "slack": {"bot_token": "env:BOT", "app_token": "env:APP", "api_url": slack.api_url},
         }
-        async with at_work(tmp_path / "home", **platforms) as (gateway, _):
+        async with at_work(tmp_path / "home", agent=None, more=None, **platforms) as (gateway, _):
             await soon(lambda: all(health.state == "running" for health in gateway.health().values()))
             for platform, channel in places.items():
                 to = ConversationKey(platform=platform, account="default", channel=str(channel))

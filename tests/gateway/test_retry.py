@@ -104,9 +104,9 @@ async def test_a_message_that_did_not_fail_is_refused_with_the_reason(house: Hou
 async def test_a_message_whose_turn_waits_or_runs_is_not_retried_beside_itself(house: House) -> None:
     agent = house.agent = HungAgent()
     async with house.at_work() as gateway:
-        for _ in range(2):
-            await gateway.accept(house.say())
+        await gateway.accept(house.say())
         await until(lambda: agent.running)
+        await gateway.accept(house.say())
         running, waiting = await house.history(gateway)
         with pytest.raises(NotFailed, match="its turn is running"):
             await gateway.retry_message(running)

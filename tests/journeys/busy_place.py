@@ -144,7 +144,7 @@ class BusyPlace(ABC):
                 if number % 4 == 3:
                     await asyncio.to_thread(process.kill)
                     await asyncio.to_thread(process.start)
-            parcels = await asyncio.to_thread(settled_parcels, process, KILLS * 4)
+            parcels = await asyncio.to_thread(answered_parcels, process, str(self.private), KILLS * 4)
             history = await asyncio.to_thread(looking.history, process, str(self.private))
         return [message["text"] for message in history if not message["author"]["is_agent"]], parcels
 
@@ -177,14 +177,29 @@ async def until(settled: Callable[[], Any]) -> None:
 
 
 def settled_parcels(process: GatewayProcess, count: int) -> Parcels:
-    """The outbox, once every message has its answer and none is on its way."""
+    """The outbox, once so many parcels are in it and none is on its way."""
+    return _outbox_when(process, lambda parcels: len(parcels) >= count)
+
+
+def answered_parcels(process: GatewayProcess, conversation: str, count: int) -> Parcels:
+    """The outbox, once so many messages are answered, alone or with others, and no answer is on its way."""
+
+    def answered(_: Parcels) -> bool:
+        said = [message for message in looking.history(process, conversation) if not message["author"]["is_agent"]]
+        return len([message for message in said if message["outcome"] == "answered"]) >= count
+
+    return _outbox_when(process, answered)
+
+
+def _outbox_when(process: GatewayProcess, complete: Callable[[Parcels], bool]) -> Parcels:
     parcels: Parcels = []
 
     def settled() -> bool:
         nonlocal parcels
+        is_complete = complete(parcels)
         _, outbox = process.call("GET", "/api/outbox?limit=200")
         parcels = outbox["parcels"]
-        return len(parcels) >= count and all(p["state"] in {"sent", "uncertain", "dead"} for p in parcels)
+        return is_complete and all(p["state"] in {"sent", "uncertain", "dead"} for p in parcels)
 
     looking.until(settled, "some answer never came to its end")
     return parcels

@@ -61,6 +61,7 @@ class Story:
 @asynccontextmanager
 async def story(path: Path) -> AsyncIterator[Story]:
     async with TelegramServer() as server, OpenAIServer(key=KEY) as model:
+        server.unknown_methods.add("sendmessagedraft")  # a draft is a message where there are no previews
         group = BusyGroup(server, path / "home")
         async with group.process(writer(model), MODEL_KEY=KEY) as process:
             yield Story(group, model, process)

@@ -1,10 +1,12 @@
 """What a WebM says of its picture is read from its beginning, and only if it says all of it."""
 
+import io
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belino.media.stream_header import FilmFacts, film_facts
+from belino.media.stream_header import FilmFacts, film_facts, sound_facts
 from belino.testing.files import make_webm
 
 STICKER = make_webm(size=(512, 480), seconds=2.5)
@@ -55,3 +57,15 @@ def test_a_header_that_ends_early_or_goes_on_as_noise_is_read_without_an_error(e
 @given(st.binary(max_size=400))
 def test_any_bytes_are_read_without_an_error(noise: bytes) -> None:
     film_facts(STICKER[:5] + noise)
+
+
+@pytest.mark.parametrize(("turned", "size"), [(False, (640, 360)), (True, (360, 640))])
+def test_the_size_of_a_video_is_in_its_header(turned: bool, size: tuple[int, int]) -> None:
+    matrix = bytes(4 if turned else 1) + (b"" if turned else b"\1\0\0") + bytes(32)
+    track = b"tkhd" + bytes(4 + 36) + matrix[:36].ljust(36, b"\0") + b"\2\x80\0\0" + b"\1\x68\0\0"
+    sound = b"tkhd" + bytes(4 + 36 + 36 + 8)
+    header = b"mvhd" + bytes(12) + (1000).to_bytes(4) + (2500).to_bytes(4) + bytes(80)
+    body = b"".join((len(box) + 4).to_bytes(4) + box for box in (header, sound, track))
+    film = (len(body) + 8).to_bytes(4) + b"moov" + body
+    facts = sound_facts(io.BytesIO(film), "video/mp4")
+    assert (facts.width, facts.height, facts.seconds) == (*size, 2.5)

@@ -243,7 +243,7 @@ async def test_what_is_taken_apart_keeps_its_turn_its_doubt_and_its_bytes(
     for key, blob in zip(("a", "a-1"), blobs, strict=True):
         claimed = await claim(store, clock)
         assert (claimed.parcel.key, [file.sha256 for file in claimed.parcel.files]) == (key, [blob.sha256])
-        assert claimed.doubt is Doubt.UNANSWERED and claimed.asker is not None
+        assert claimed.doubt is Doubt.UNANSWERED and claimed.askers
         await store.confirm_parcel(key, Receipt(message_id=key, sent=clock.now()), AGENT)
     assert [mark for mark, state, *_ in await store.carried_files(MAIN) if state is ParcelState.SENT] == [
         files[1].pending,

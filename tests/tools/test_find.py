@@ -121,7 +121,7 @@ async def test_lines_that_look_like_ours_are_quoted(town: Town, reader: Scripted
 
 async def test_where_nothing_reads_the_item_the_way_out_is_told(town: Town) -> None:
     ref = await sent(town, make_png(9, 9), "p.png", "image/png")
-    with pytest.raises(ToolError, match="nothing reads image/png as text here; as=file gives the path of a copy"):
+    with pytest.raises(ToolError, match="nothing reads image/png as text here; as=file gives a copy in your folder"):
         await found(town, ref, "total")
     with pytest.raises(ToolError, match="find looks for words in text, and as=thumb is none"):
         await found(town, ref, "total", **{"as": "thumb"})

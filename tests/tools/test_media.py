@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from belino.domain.errors import MediaExpired, MediaRefused, ToolError
-from belino.domain.media import Block, FileBlock, ImageBlock, MediaKind, TextBlock
+from belino.domain.media import AcceptedMedia, Block, FileBlock, ImageBlock, MediaKind, TextBlock
 from belino.domain.message import Author
 from belino.domain.outcome import MediaOutcome
 from belino.domain.stored import ManifestEntry
@@ -173,7 +173,7 @@ async def test_a_picture_over_the_block_size_is_shown_shrunk_with_the_path_of_th
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600 and file.path.stat().st_nlink == 1
     assert text.text == (
         f"p.png: image/png, 900×700, {len(big) / 1024:.0f}KB. You see it shrunk and converted: image/jpeg, 300×233, "
-        f"{len(picture.data)}B. The original is at {file.path}."
+        f"{len(picture.data)}B. The original is in your folder."
     ), text.text
     record = await town.store.ref(HERE, ref)
     assert record is not None and picture.sha256 == record.ref.sha256
@@ -237,16 +237,34 @@ async def test_a_picture_that_cannot_be_decoded_is_told_with_the_path_of_the_fil
     text, file = await fetched(town, ref, **{"as": rendition})
     assert isinstance(text, TextBlock) and isinstance(file, FileBlock) and file.path.exists()
     assert "2000×1" in text.text and "It cannot be shown: over 40 megapixels ［Image" in text.text
-    assert f"A copy is at {file.path}; open it" in text.text and town.shown == []
+    assert "A copy is in your folder; open it" in text.text and str(file.path) not in text.text and town.shown == []
+
+
+async def test_an_agent_that_opens_no_files_is_given_no_path_and_no_copy(town: Town) -> None:
+    town.accepts = AcceptedMedia(files=False)
+    _, (picture, archive) = await town.say(
+        "", File(content=make_png(2000, 1), name="p.png"), File(content=b"\x00\x01noise" * 50, name="x.bin", mime="")
+    )
+    town.images = Pencil(fails=MediaRefused("over 40 megapixels"))
+    for ref in (picture, archive):
+        (told,) = await fetched(town, ref)
+        assert isinstance(told, TextBlock) and "folder" not in told.text and "/home" not in told.text
+        with pytest.raises(ToolError, match="no tool that opens files"):
+            await fetched(town, ref, **{"as": "file"})
+    with pytest.raises(ToolError, match="send_media with its ref can send it on"):
+        await fetched(town, archive, **{"as": "text"})
+    assert not list(town.folder.iterdir())
+    spec = next(spec for spec in town.toolbox().specs if spec.name == "fetch_media")
+    assert "folder" not in spec.description and '"file"' not in json.dumps(spec.schema)
 
 
 @pytest.mark.parametrize("rendition", ["image", "thumb"])
 async def test_what_is_no_picture_cannot_be_asked_for_as_one(town: Town, rendition: str) -> None:
     _, (ref,) = await town.say("", File(content=make_wav(), mime="audio/wav"))
-    with pytest.raises(ToolError, match=f"{ref} is audio/wav, not a picture; as=file gives the path"):
+    with pytest.raises(ToolError, match=f"{ref} is audio/wav, not a picture; as=file gives a copy"):
         await fetched(town, ref, **{"as": rendition})
     _, (picture,) = await town.say("", File(content=PNG))
-    with pytest.raises(ToolError, match="you cannot look at pictures here; as=file gives the path"):
+    with pytest.raises(ToolError, match="you cannot look at pictures here; as=file gives a copy"):
         await town.toolbox(sees_images=False).call("fetch_media", {"ref": picture, "as": rendition})
 
 

@@ -205,7 +205,7 @@ async def test_since_leaves_older_messages_out_and_authors_come_first(town: Town
         ({"intent": ["x"] * 5}, "or a list of 2 to 4 of them"),
         ({"intent": 7}, "or a list of 2 to 4 of them"),
         ({"intent": "x", "cursor": "nonsense"}, "cursor does not belong to this search"),
-        ({"intent": "x", "max_results": 0}, "max_results must be a whole number from 1 to 50"),
+        ({"intent": "x", "max_results": -1}, "max_results must be a whole number from 1 to 50"),
         ({"intent": "x", "since": "soon"}, "since must be an ISO 8601 time or how long ago"),
     ],
     ids=["none", "blank", "endless", "control", "no", "part", "five", "number", "cursor", "results", "since"],

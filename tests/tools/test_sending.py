@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from belino.delivery.decide import Decision
 from belino.delivery.outgoing_files import Keeper
+from belino.delivery.prepare import Preparer
 from belino.domain.errors import MediaExpired, ToolError
 from belino.domain.limits import FileLimit, Limits, Once, SendAs
 from belino.domain.media import MediaKind, TextBlock
@@ -23,6 +25,7 @@ from belino.testing.files import make_gif, make_jpeg, make_pdf, make_png
 from belino.tools.sending import Outlet
 from belino.tools.tool_context import ToolContext
 from belino.tools.toolbox import make_toolbox
+from delivery.test_prepare import Draws, Speaks
 from tools.town import FENCE, HERE, THERE, File, Town
 
 ANY = FileLimit(max_bytes=1_000_000)
@@ -86,6 +89,11 @@ class Post:
         place.write_bytes(content)
         return place
 
+    async def prepare(self, offer: Offer) -> Decision:
+        preparer = Preparer(self.town.store, Draws, lambda: Speaks(self.folder))
+        (decision,) = await preparer.prepare((offer,), self.limits)
+        return decision
+
     def toolbox(self, *, guarded: bool = False) -> Toolbox:
         async def give(offer: Offer) -> str:
             self.given.append(offer)
@@ -97,7 +105,7 @@ class Post:
             folder=self.folder,
             keeper=Keeper(self.town.store, self.town.images, max_bytes=self.max_bytes),
             http=Client(guard=Guard()) if guarded else self.web,
-            limits=self.limits,
+            prepare=self.prepare,
             clock=self.town.clock,
             metered=lambda: fetcher.allowances.take(HERE),
             give=give,
@@ -202,7 +210,7 @@ async def test_media_of_this_channel_goes_out_again(post: Post) -> None:
     assert (await post.send(ref=ref)).startswith("photo.jpg: image/jpeg, 64×48, ")
     _, (voice,) = await post.town.say("", File(content=b"OggS" + b"\0" * 60, mime="audio/ogg", kind=MediaKind.VOICE))
     await post.send(ref=voice, **{"as": "document"})
-    assert [offer.wanted for offer in post.given] == [None, SendAs.DOCUMENT]
+    assert [offer.wanted for offer in post.given] == [SendAs.PHOTO, SendAs.DOCUMENT]
     assert post.given[1].name == "voice.ogg"
 
 
@@ -292,7 +300,9 @@ async def test_the_plan_is_told(post: Post) -> None:
     post.put("outgoing/big.png", make_png(400, 300))
     post.put("outgoing/still.gif", make_gif(20, 10))
     told = await post.send(path="big.png")
-    assert "It goes out as a photo, made to fit (400×300 pixels are more than a photo may have here)." in told
+    why = "400×300 pixels are more than a photo may have here, so it was made image/jpeg, 10×20, 6B"
+    assert f"It goes out as a photo ({why})." in told
+    assert (post.given[0].size, post.given[0].wanted) == (6, SendAs.PHOTO)
     assert "as a document" in await post.send(path="big.png", **{"as": "document"})
     assert "as a photo" in await post.send(path="still.gif")
 

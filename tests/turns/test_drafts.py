@@ -18,6 +18,7 @@ from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
 from belino.testing import FakeClock, TelegramServer
 from belino.testing.faults import CannedAnswer, Hang
+from belino.turns.drafts import FIRST_CHARS
 
 pytestmark = pytest.mark.slow
 
@@ -114,10 +115,11 @@ class Chat:
 async def chat(tmp_path: Path) -> AsyncIterator[Chat]:
     clock = FakeClock()
     async with TelegramServer(clock=clock) as server:
+        server.unknown_methods.add("sendmessagedraft")  # a draft is a message where there are no previews
         yield Chat(server, clock, tmp_path / "home")
 
 
-async def test_a_draft_grows_no_faster_than_every_three_seconds_and_becomes_the_answer(chat: Chat) -> None:
+async def test_a_draft_grows_no_faster_than_telegram_allows_and_becomes_the_answer(chat: Chat) -> None:
     async with chat.gateway():
         await chat.draft()
         begun = chat.clock.monotonic()
@@ -125,7 +127,7 @@ async def test_a_draft_grows_no_faster_than_every_three_seconds_and_becomes_the_
             chat.agent.write(f" {number}")
             await chat.pass_time(1)
         grown = len(chat.server.edited)
-        assert 2 <= grown <= (chat.clock.monotonic() - begun) / 3
+        assert 2 <= grown <= (chat.clock.monotonic() - begun) / 1.5
         assert chat.seen[0].startswith("Once upon a time 0 1")
         chat.agent.end("**The end.**")
         await chat.until(lambda: chat.seen == ["The end."])
@@ -341,3 +343,71 @@ async def test_whoever_watches_is_told_that_a_draft_became_the_answer(chat: Chat
                 if told[-1:] == ["Once upon a time there was a bot."]:
                     break
     assert told == ["Once upon a time …", "Once upon a time there was a bot."]
+
+
+async def test_where_the_platform_has_previews_the_answer_is_its_only_message(chat: Chat) -> None:
+    chat.server.unknown_methods.clear()
+    async with chat.gateway():
+        chat.server.say(chat.ada, chat.ada, "tell me a story")
+        await chat.until(lambda: chat.agent.turns)
+        for word in ("Once upon a ti", "me there was a harbour", " and in it a b"):
+            chat.agent.write(word)
+            await chat.pass_time(0.8)
+        await chat.until(lambda: chat.server.drafts)
+        await chat.until(lambda: chat.server.drafts[-1][1].endswith("and in it a b …"))
+        await chat.pass_time(45)  # a preview is kept alive while the agent is silent
+        kept = len(chat.server.drafts)
+        assert chat.server.sent == []
+        chat.agent.end("Once upon a time there was a harbour and in it a bot.")
+        await chat.until(lambda: chat.server.sent)
+    assert chat.seen == ["Once upon a time there was a harbour and in it a bot."]
+    assert chat.server.drafts[0][1] == "Once upon a time there was a harbour and in it a …"
+    assert len({number for number, _ in chat.server.drafts}) == 1 and kept >= 4
+    assert chat.server.calls["editMessageText"] == 0
+
+
+async def test_a_stopped_turn_whose_preview_vanishes_leaves_what_was_written(chat: Chat) -> None:
+    chat.server.unknown_methods.clear()
+    async with chat.gateway() as gateway:
+        chat.server.say(chat.ada, chat.ada, "tell me a story")
+        await chat.until(lambda: chat.agent.turns)
+        chat.agent.write("Once upon a time")
+        await chat.until(lambda: chat.server.drafts)
+        assert await gateway.abort(chat.where)
+        await chat.until(lambda: chat.server.sent)
+    assert chat.seen == ["Once upon a time\n\n(stopped)"]
+
+
+async def test_a_chat_that_takes_no_previews_gets_a_draft_as_a_message_and_is_asked_once(chat: Chat) -> None:
+    chat.server.unknown_methods.clear()
+    chat.server.fail(
+        "sendMessageDraft", CannedAnswer(status=400, description="Bad Request: chat type is not supported")
+    )
+    async with chat.gateway():
+        await chat.draft()
+        chat.agent.end("The end.")
+        await chat.until(lambda: chat.seen == ["The end."])
+        chat.server.say(chat.ada, chat.ada, "another")
+        await chat.until(lambda: len(chat.agent.turns) == 2)
+        chat.agent.write("And then")
+        await chat.until(lambda: len(chat.server.sent) == 2)
+        chat.agent.end("Over.")
+        await chat.until(lambda: chat.seen == ["The end.", "Over."])
+    assert chat.server.calls["sendMessageDraft"] == 1
+
+
+async def test_the_first_draft_is_not_half_a_word(chat: Chat) -> None:
+    story = "Once upon a time there was a harbour in the north where many boats were kept"
+    async with chat.gateway():
+        chat.server.say(chat.ada, chat.ada, "tell me a story")
+        await chat.until(lambda: chat.agent.turns)
+        for at in range(0, len(story), 5):
+            chat.agent.write(story[at : at + 5])
+            await chat.pass_time(0.3)
+        await chat.until(lambda: chat.server.sent)
+        first = next(request for request in chat.server.requests if request.method == "sendMessage")
+        chat.agent.end("The end.")
+        await chat.until(lambda: chat.seen == ["The end."])
+    shown = first.fields["text"].removesuffix(" …")
+    assert len(shown) >= FIRST_CHARS
+    assert shown.split() == story.split()[: len(shown.split())]

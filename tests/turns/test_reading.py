@@ -120,6 +120,21 @@ async def test_a_voice_message_is_read_before_the_agent_starts_and_told_in_its_f
         ]
 
 
+async def test_a_spoken_command_works_like_a_written_one(house: House, agent: ScriptedAgent) -> None:
+    house.understanding = ScriptedUnderstanding(words="Slash new.")
+    async with house.at_work() as gateway:
+        await house.ask(gateway, house.say("the word is heliotrope"))
+        await house.ask(gateway, voice(house))
+        session = await gateway.store.session(voice(house).conversation)
+        message = (await house.history(gateway))[2]
+        audit = await gateway.audit()
+    assert len(agent.turns) == 1
+    assert "new session" in house.wire.texts()[-1]
+    assert (session.memory, session.turns) == (None, 0)
+    assert message.outcome is MessageOutcome.ANSWERED
+    assert audit.is_balanced
+
+
 async def test_the_reader_learns_who_asks_and_what_they_wrote_before(house: House, agent: ScriptedAgent) -> None:
     understanding = house.understanding = ScriptedUnderstanding()
     async with house.at_work() as gateway:

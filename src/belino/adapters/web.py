@@ -9,7 +9,7 @@ from typing import ClassVar
 from belino.domain.errors import Busy, MediaExpired
 from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, SendAs
 from belino.domain.media import MediaRef
-from belino.domain.message import Message
+from belino.domain.message import ConversationKey, Message
 from belino.domain.ports import Accept, AdapterContext, Question, Taken
 from belino.domain.reply import Parcel, Receipt, StoredFile
 
@@ -45,6 +45,7 @@ _WORKS = (
         thing=Capability.ALBUM, comes="yes, by button, drag-and-drop or paste", goes="yes, up to 10 to a message"
     ),
     Capabilities(thing=Capability.EDIT, goes="answers that grow while they are written"),
+    Capabilities(thing=Capability.REACTION, goes="yes, as the agent decides"),
     Capabilities(thing=Capability.TYPING, goes="while a turn runs, with the tool it uses"),
 )
 
@@ -68,6 +69,7 @@ class Adapter:
         files={form: FileLimit(max_bytes=FILE_BYTES, mimes=_SHOWN.get(form, frozenset())) for form in SendAs},
         album_items=10,
         album_mixes=(frozenset(SendAs),),
+        scrolls_code=True,
     )
     works = _WORKS
 
@@ -100,6 +102,16 @@ class Adapter:
         """Confirm the parcel under its key: it is then stored as a message, which pages show."""
         stored = tuple(StoredFile(form=file.send_as, size=file.size, name=file.name) for file in parcel.files)
         return Receipt(message_id=parcel.key, sent=self._context.clock.now(), stored=stored)
+
+    async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
+        """Confirm an edit: pages show the stored text."""
+        return Receipt(message_id=message_id, sent=self._context.clock.now())
+
+    async def delete(self, conversation: ConversationKey, message_id: str) -> None:
+        """Confirm a deletion: pages show what is stored."""
+
+    async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
+        """Confirm a reaction: pages show the stored ones."""
 
     @asynccontextmanager
     async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:

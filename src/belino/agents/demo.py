@@ -217,11 +217,11 @@ async def _look(turn: Turn, item: DemoItem) -> str:
         return f"I could not get {item.name}: {error}."
     about = " ".join(block.text for block in blocks if isinstance(block, TextBlock))
     if any(isinstance(block, ImageBlock) for block in blocks):
-        seen = about.partition(" The original is at ")[0].replace(" You see it ", " I see it ")
+        seen = about.partition(" The original is in your folder")[0].replace(" You see it ", " I see it ")
         return f"I was shown {seen}"
     for block in blocks:
         if isinstance(block, FileBlock):
-            return await _tell_file(turn, about.partition(" A copy is at ")[0], block)
+            return await _tell_file(turn, about.partition(" A copy is in your folder")[0], block)
     return about
 
 

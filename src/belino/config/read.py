@@ -19,7 +19,7 @@ from belino.net.proxy import ProxyConfig
 if TYPE_CHECKING:
     from belino.storage.home import Home
 
-AGENT_KEYS = ("kind", "name", "places")
+AGENT_KEYS = ("kind", "name", "models", "places")
 
 
 def load(home: "Home", path: Path | None = None) -> Config:
@@ -137,9 +137,12 @@ def _one_agent(table: Mapping[str, Any], path: str) -> AgentConfig:
     for key, value in (("kind", kind), ("name", name)):
         if not isinstance(value, str) or not value.strip():
             raise ConfigError(f"{path}.{key} must be a string, not {what(value)}")
+    models = own.get("models", [])
+    if not isinstance(models, list) or not all(isinstance(model, str) and model.strip() for model in models):
+        raise ConfigError(f"{path}.models must be a list of names, not {what(models)}")
     plugin = registry.find("agents", kind)
     built = build(plugin.config_type, options, path, also=AGENT_KEYS)
-    return AgentConfig(kind=kind, name=name, options=built)
+    return AgentConfig(kind=kind, name=name, models=tuple(models), options=built)
 
 
 def _place(name: str) -> str:

@@ -11,6 +11,7 @@ from belino import registry
 from belino.context.budget import ContextConfig
 from belino.delivery.send import DeliveryConfig
 from belino.domain.errors import ConfigError
+from belino.domain.message import SERVER
 from belino.media.fetch import MediaConfig
 from belino.net.guard import NetConfig
 from belino.net.proxy import ProxyConfig
@@ -20,6 +21,10 @@ from belino.storage.static_vectors import SearchConfig
 from belino.understanding.config import MediaTools, Profile
 
 T = TypeVar("T")
+
+EVERY_CHANNEL = "*"
+MOST_MINUTES = 10_080
+MOST_WORD_CHARS = 64
 
 
 def setting(default: T, says: str, *, least: float = 0, most: float | None = None) -> T:
@@ -80,6 +85,15 @@ class SessionsConfig:
     turn_seconds: int = setting(600, "How long an agent may take for one turn.", least=1)
     album_window_ms: int = setting(1500, "How long a turn waits for the next item of an album.")
     album_max_ms: int = setting(10_000, "How long a turn waits for an album in all.")
+    join_ms: int = setting(
+        500, "How long a turn waits for the next piece of a text that fills the platform's limit, in milliseconds."
+    )
+    join_max_ms: int = setting(3_000, "How long a turn waits for such pieces in all, in milliseconds.")
+    while_busy: Literal["queue", "join", "interrupt"] = setting(
+        "queue",
+        "What happens with a message that comes while a turn runs: `queue` answers it in its own turn, `join` answers "
+        "all that wait in the next one, `interrupt` stops the turn.",
+    )
     max_text_chars: int = setting(200_000, "The longest message that is accepted, in characters.", least=1)
     max_reply_chars: int = setting(
         200_000, "The longest answer of an agent, in characters; a longer one fails its turn.", least=1
@@ -100,9 +114,17 @@ class ChannelAccess:
 
     senders: tuple[str, ...] = setting((), "The senders who may command the agent here, by id; `*` means everybody.")
     mention: bool = setting(True, "Whether the agent answers only when it is addressed.")
+    agent_may: tuple[Literal["react", "edit", "delete"], ...] = setting(
+        ("react", "edit"), "What the agent may do to messages here: `react` to any, `edit` and `delete` its own."
+    )
+    participation_minutes: int | None = setting(
+        None, "The account's `participation_minutes`, for this channel.", most=MOST_MINUTES
+    )
+    wake_words: tuple[str, ...] | None = setting(None, "The account's `wake_words`, for this channel.")
 
     def __post_init__(self) -> None:
         _check_ids(self.senders, "senders")
+        _check_wake_words(self.wake_words or ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,13 +143,50 @@ class AccessConfig:
         "What happens when the agent is added to a group or addressed in one that is not listed: `ask` asks the owner, "
         "`list` ignores it.",
     )
+    participation_minutes: int = setting(
+        60,
+        "How long the agent counts as addressed, without a mention, in a thread, topic or chain of replies after it "
+        "spoke there; 0 means not at all.",
+        most=MOST_MINUTES,
+    )
+    wake_words: tuple[str, ...] = setting(
+        (), "Words that address the agent in a channel like a mention, written or spoken; whole words, in any case."
+    )
+    bot_turns: int = setting(
+        2, "How many messages of bots the agent answers in a conversation without a person in between.", most=1_000
+    )
     channels: Mapping[str, ChannelAccess] = field(
-        default_factory=dict, metadata={"says": "The channels the agent listens in, by id; no other is kept."}
+        default_factory=dict,
+        metadata={
+            "says": "The channels the agent listens in, by id, `server:ID` for all of a server or workspace, `*` for "
+            "all; the narrowest counts, and no other channel is kept."
+        },
     )
 
     def __post_init__(self) -> None:
         _check_ids(self.senders, "senders")
         _check_ids(tuple(self.channels), "channels")
+        _check_wake_words(self.wake_words)
+        if SERVER in self.channels:
+            raise ConfigError(f'channels holds "{SERVER}", which names no server; write "{SERVER}ID"')
+
+    @property
+    def is_broad(self) -> bool:
+        """Whether a table counts for more than one channel."""
+        return any(own == EVERY_CHANNEL or own.startswith(SERVER) for own in self.channels)
+
+    def rules(self, channel: str, server: str = "") -> ChannelAccess | None:
+        """The narrowest table for a channel: its own, that of its server, or that for all; None if there is none."""
+        own = (channel, f"{SERVER}{server}", EVERY_CHANNEL) if server else (channel, EVERY_CHANNEL)
+        return next((self.channels[each] for each in own if each in self.channels), None)
+
+    def minutes(self, rules: ChannelAccess) -> int:
+        """How long the agent takes part in a thread, under the rules of its channel."""
+        return self.participation_minutes if rules.participation_minutes is None else rules.participation_minutes
+
+    def words(self, rules: ChannelAccess) -> tuple[str, ...]:
+        """The wake words under the rules of a channel."""
+        return self.wake_words if rules.wake_words is None else rules.wake_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +232,7 @@ class AgentConfig:
 
     kind: str = setting("demo", "The kind of agent that answers.")
     name: str = setting("belino", "The name the agent answers under.")
+    models: tuple[str, ...] = setting((), "The models that people may choose from by `/model NAME`.")
     options: Any = field(default_factory=_demo_options)
     """The agent's own Config, read from the same table."""
     places: Mapping[str, "AgentConfig"] = field(default_factory=dict)
@@ -262,6 +322,15 @@ def _is_network(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _check_wake_words(words: tuple[str, ...]) -> None:
+    for word in words:
+        if not any(sign.isalnum() for sign in word) or len(word) > MOST_WORD_CHARS:
+            raise ConfigError(
+                f"wake_words holds {word!r}; write a word or a few, with letters and at most {MOST_WORD_CHARS} "
+                "characters"
+            )
 
 
 def _check_ids(ids: tuple[str, ...], key: str) -> None:

@@ -74,7 +74,7 @@ class ContextConfig:
             raise ConfigError(f"timezone: {error}") from None
 
 
-class Choice(NamedTuple):
+class NewestFit(NamedTuple):
     """How many of the newest messages are included."""
 
     told: int
@@ -82,7 +82,7 @@ class Choice(NamedTuple):
     """The tokens left for the oldest of them if it must be cut; None if all are whole."""
 
 
-def newest_that_fit(costs: Iterable[int], budget: int, *, cuts: bool = False) -> Choice:
+def newest_that_fit(costs: Iterable[int], budget: int, *, cuts: bool = False) -> NewestFit:
     """Take messages into a budget, newest first, until one does not fit; later ones are not read.
 
     With `cuts` that one is cut to the tokens that are left, if they are enough, and the newest is included whatever it
@@ -92,7 +92,7 @@ def newest_that_fit(costs: Iterable[int], budget: int, *, cuts: bool = False) ->
     for cost in costs:
         if cost > left:
             is_cut = cuts and (count == 0 or left >= WORTH_A_LINE)
-            return Choice(count + 1, max(left, 0)) if is_cut else Choice(count)
+            return NewestFit(count + 1, max(left, 0)) if is_cut else NewestFit(count)
         left -= cost
         count += 1
-    return Choice(count)
+    return NewestFit(count)

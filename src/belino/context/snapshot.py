@@ -16,6 +16,7 @@ from belino.context.readings import carried_words, words_of
 from belino.domain.context import AdjacentMessage, ChannelSnapshot, ContextMessage, ThreadContext, Truncation
 from belino.domain.graphemes import cut
 from belino.domain.message import Quote
+from belino.domain.outcome import MessageOutcome
 from belino.domain.safe_text import disarm, one_line
 from belino.domain.stored import Nearby, StoredMessage, Surroundings, ThreadSlice
 from belino.domain.tokens import estimate_tokens
@@ -55,20 +56,24 @@ async def assemble(
     *,
     now: datetime,
     until: datetime | None = None,
+    since: int = 0,
     is_whole: bool = True,
     picture_side: int | None = BLOCK_SIDE,
 ) -> StructuredContext:
     """The context of a message, or of an album's items: a few reads of the store, no platform, no model.
 
-    What was sent after `until` is left out. `is_whole` is False if the platform could not be asked for the thread.
+    What was sent after `until` is left out, and what has a seq up to `since`: an earlier session. `is_whole` is False
+    if the platform could not be asked for the thread.
     """
     anchor = sorted(anchor, key=lambda message: (message.sent, message.seq))
     around = await library.around(anchor[0], now=now, limit=config.snapshot_messages, until=until)
+    if since:
+        around = _since(around, since)
     answers = tuple(message.id for message in anchor)
     replies = ReplyChooser(config, answers, today=now)
     return StructuredContext(
         snapshot=take_snapshot(around, anchor, config, today=now, picture_side=picture_side),
-        thread=await _thread(library, anchor, config, replies, until=until, is_whole=is_whole),
+        thread=await _thread(library, anchor, config, replies, until=until, since=since, is_whole=is_whole),
         answers=answers,
         now=now,
         picture_side=picture_side,
@@ -92,6 +97,7 @@ async def _thread(
     chosen: "ReplyChooser",
     *,
     until: datetime | None,
+    since: int,
     is_whole: bool,
 ) -> ThreadContext | None:
     """The anchor's thread: the one it is in, or the one under it."""
@@ -102,6 +108,9 @@ async def _thread(
     known = await library.thread(channel, thread_id, limit=limit, until=until)
     if known is None or (above is None and not known.total):
         return None
+    if since:
+        later = tuple(reply for reply in known.replies if _is_since(reply, since))
+        known = replace(known, replies=later, stored=len(later), total=len(later))
     has_room = chosen.take(known.replies)
     # The newest reply that is left out must be known, for the time range of the gap.
     while len(known.replies) < known.stored and (has_room or chosen.taken == len(known.replies)):
@@ -112,6 +121,17 @@ async def _thread(
         has_room = has_room and chosen.take(more)
         known = replace(known, replies=(*more, *known.replies))
     return chosen.thread(thread_id, known, is_whole=is_whole)
+
+
+def _since(around: Surroundings, since: int) -> Surroundings:
+    """What belongs to the session that began with the message of this seq."""
+    nearby = tuple(near for near in around.nearby if _is_since(near.message, since))
+    return replace(around, nearby=nearby, older=0, replies_elsewhere=0, threads_elsewhere=())
+
+
+def _is_since(message: StoredMessage, since: int) -> bool:
+    # Imported messages are older than what was heard, whatever their seq.
+    return message.seq > since and message.outcome is not MessageOutcome.RECALLED
 
 
 def take_snapshot(

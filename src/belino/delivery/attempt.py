@@ -38,25 +38,36 @@ async def call(
     """Send the parcel, once, and return the platform's receipt.
 
     `until` is when, on the monotonic clock, the lease ends. `resend`: a parcel that may have arrived is sent again.
-    `plainly` is called before the parcel is sent again without markup.
+    `plainly` is called before the parcel is sent again in a simpler format, at last without markup.
     """
     found = await _find(adapter, claimed, resend=resend, clock=clock)
     if found is not None:
         return found
-    try:
-        return await _send(adapter, claimed.parcel, until, clock)
-    except MarkupRefused:
-        await plainly()
-    try:
-        return await _send(adapter, plain(claimed.parcel), until, clock)
-    except MarkupRefused as error:
-        raise Undeliverable(f"{error}, also without markup") from error
+    formats = [claimed.parcel, plain(claimed.parcel)]
+    if claimed.parcel.rich:
+        formats.insert(1, replace(claimed.parcel, rich=""))
+    for simpler, parcel in enumerate(formats, 1):
+        try:
+            return await _send(adapter, parcel, until, clock)
+        except MarkupRefused as error:
+            if simpler == len(formats):
+                raise Undeliverable(f"{error}, also without markup") from error
+            await plainly()
+    raise AssertionError("the last format is sent or refused")
 
 
 def plain(parcel: Parcel) -> Parcel:
     """The same parcel without markup."""
     files = tuple(replace(file, caption=file.plain or file.caption, plain="") for file in parcel.files)
-    return replace(parcel, text=parcel.plain or parcel.text, plain="", markup=Markup.PLAIN, files=files)
+    return replace(parcel, text=parcel.plain or parcel.text, plain="", rich="", markup=Markup.PLAIN, files=files)
+
+
+def without(parcel: Parcel, culprit: int) -> tuple[Parcel, ...]:
+    """The parcel without the file at a place, and that file as a document, which accepts anything."""
+    refused = replace(parcel.files[culprit], send_as=SendAs.DOCUMENT)
+    left = parcel.files[:culprit] + parcel.files[culprit + 1 :]
+    key = f"{parcel.key}-{refused.sha256[:12]}"  # of several that are refused in turn, each has its own
+    return replace(parcel, files=left), replace(parcel, key=key, files=(refused,), text="", plain="", reply_to=None)
 
 
 def apart(parcel: Parcel) -> tuple[Parcel, ...]:

@@ -169,8 +169,9 @@ class _Basket:
         self._add(replace(offer, pending=mark))
 
     def _add(self, offer: Offer) -> None:
-        """Add an offer; identical bytes are sent once, with all their captions."""
-        first = self.offers.get(offer.sha256)
+        """Add an offer; identical bytes are sent once, with all their captions, also if a copy was made ready."""
+        own = offer.source or offer.sha256
+        first = self.offers.get(own)
         if offer.pending:
             self.marks.add(offer.pending)
         if first is not None:
@@ -180,7 +181,7 @@ class _Basket:
                 wanted=first.wanted or offer.wanted,
                 pending=joined(first.pending, offer.pending),
             )
-        self.offers[offer.sha256] = offer
+        self.offers[own] = offer
 
     def _refuse(self, path: str, reason: str, mark: str | None = None) -> None:
         offer = Offer(name=shown_name(path), mime="", size=0, sha256="", pending=mark)

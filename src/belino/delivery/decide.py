@@ -201,8 +201,10 @@ def misfits(offer: Offer, form: SendAs, limit: FileLimit) -> tuple[str, ...]:
         found.append(f"{name} here is encoded as {' or '.join(sorted(limit.codecs))}")
     if offer.size > limit.max_bytes:
         here = f"here as {name}" if form in _TIGHT else "here"
-        most = format_size(limit.max_bytes)
-        found.append(f"it has {format_size(offer.size)}, and at most {most} are taken {here}")
+        size, most = format_size(offer.size), format_size(limit.max_bytes)
+        if size == most:
+            size, most = f"{offer.size:,} bytes", f"{limit.max_bytes:,}"
+        found.append(f"it has {size}, and at most {most} are taken {here}")
     if not _size_fits(offer, limit):
         found.append(_size_told(offer, limit, name))
     if limit.max_seconds is not None and (offer.seconds or 0) > limit.max_seconds:

@@ -8,10 +8,17 @@ from html import escape
 from belino.delivery.markup import Run, Span, Style, Styled, spelled_out
 from belino.domain.limits import Markup
 
-_HTML_TAGS = {Style.HEADING: "b", Style.BOLD: "b", Style.ITALIC: "i", Style.STRIKE: "s", Style.CODE: "code"}
-_CHAT_SIGNS = {Style.BOLD: "**", Style.ITALIC: "*", Style.STRIKE: "~~"}
+_HTML_TAGS = {
+    Style.HEADING: "b",
+    Style.BOLD: "b",
+    Style.ITALIC: "i",
+    Style.STRIKE: "s",
+    Style.SPOILER: "tg-spoiler",
+    Style.CODE: "code",
+}
+_CHAT_SIGNS = {Style.BOLD: "**", Style.ITALIC: "*", Style.STRIKE: "~~", Style.SPOILER: "||"}
 _CHAT_HEADINGS = 3
-_MRKDWN_SIGNS = {Style.HEADING: "*", Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~"}
+_MRKDWN_SIGNS = {Style.HEADING: "*", Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~", Style.SPOILER: "||"}
 # A platform may silently drop links to a host without a dot, and links with other schemes.
 _HTML_LINK = re.compile(r"https?://[^/?#]*[^/?#.]\.[^/?#.]|tg:", re.IGNORECASE)
 _CHAT_LINK = re.compile(r"https?://", re.IGNORECASE)
@@ -19,6 +26,9 @@ _ADDRESS = re.compile(r"(https?://[^\s<>`]+)")
 _CHAT_SPECIAL = re.compile(r"([\\*_~`|\[\]<])|(?m:^)([ \t]*-?)([#>])")
 # A code block's language is written into an attribute, or on its own line.
 _NO_LANGUAGE = re.compile(r"[^\w+#.-]")
+_SIGNS_BY_WORD = frozenset({Style.BOLD, Style.ITALIC, Style.STRIKE, Style.CODE})
+_WORD = re.compile(r"\w")
+_SIGN = re.compile(r"(?<!\w)[*_~`](?=\S)|(?<=\S)[*~`](?!\w)")
 _NOTHING = "\u200b"
 """A zero-width space, which keeps three backticks from being a fence."""
 _LOOKS_LIKE_A_BACKTICK = "ˋ"
@@ -45,7 +55,20 @@ def render(styled: Styled, markup: Markup) -> str:
         case Markup.MRKDWN:
             return _quoted(styled, _MRKDWN)
         case _:
-            return spelled_out(styled).text
+            return _nested(spelled_out(styled), _PLAIN)
+
+
+def is_exact(styled: Styled, markup: Markup) -> bool:
+    """Whether the markup shows the text as it is meant; some signs cannot be escaped, or be used within a word."""
+    if markup is not Markup.MRKDWN:
+        return True
+    for span in styled.spans:
+        around = styled.text[: span.start][-1:], styled.text[span.end :][:1]
+        if span.style in _SIGNS_BY_WORD and any(_WORD.match(sign) for sign in around):
+            return False
+        if span.style is Style.CODE and span.detail:
+            return False
+    return not any(_SIGN.search(run.text) for run in styled.runs() if not _is_code(run))
 
 
 def _nested(styled: Styled, dialect: Dialect) -> str:
@@ -206,6 +229,12 @@ def _html_words(run: Run) -> str:
     return escape(run.text, quote=False)
 
 
+def _bars(span: Span) -> str:
+    """Where text cannot be hidden, it is marked as what should be."""
+    return "||" if span.style is Style.SPOILER else ""
+
+
+_PLAIN = Dialect(opening=_bars, closing=_bars, words=lambda run: run.text)
 _HTML = Dialect(opening=_html_opening, closing=_html_closing, words=_html_words, code_alone=True)
 _CHAT = Dialect(opening=_chat_opening, closing=_chat_closing, words=_chat_words)
 _MRKDWN = Dialect(opening=_mrkdwn_opening, closing=_mrkdwn_closing, words=_mrkdwn_words)

@@ -126,6 +126,9 @@ class Folders:
         """Move a file by the state of its parcel, never by its name: the same name may be another file by now."""
         if fate.state is ParcelState.SENT:
             self._move(jail, seen, SENT)
+            if not any(left.name == seen.name for left in jail.files(ERROR, deep=0, most=LOOKED_AT)):
+                # It was put back by hand after an error that no longer counts.
+                jail.remove(f"{ERROR}/{ending_in(seen.name, REASON)}")
         elif not _is_under_way(fate):
             moved = self._move(jail, seen, ERROR)
             jail.write(f"{ERROR}/{ending_in(moved, REASON)}", f"{fate.reason or fate.state}\n")

@@ -23,8 +23,17 @@ BULLET = "• "
 RULE = "———"
 
 _SIGNS = re.compile(r"([\\`*_\[\]<>&~|])")
-_SAFE_LINK = re.compile(r"(https?|mailto|tel|tg):", re.IGNORECASE)
+SAFE_LINK = re.compile(r"(https?|mailto|tel|tg):", re.IGNORECASE)
 _NONE = re.compile(r"(?!)")
+# Inline code, addresses, a star between two letters or digits, and LaTeX in its brackets.
+_MEANT = re.compile(
+    r"(?<![A-Za-z0-9*])\*[A-Za-z0-9]{1,60}\*(?=[A-Za-z0-9])|(?P<ticks>`+)(?!`)[^\n]{1,1000}?(?<!`)(?P=ticks)(?!`)"
+    r"|<[^<>\s]{0,2000}>|https?://[^\s<>]+|(?<=[A-Za-z0-9)])(?P<star>\*)(?=[A-Za-z0-9(])"
+    r"|(?<!\\)\\(?P<open>[(\[])(?P<math>[^\n]{1,400}?)\\(?P<close>[)\]])"
+)
+_LATEX = re.compile(r"[=^]|(?<!\\)\\[a-zA-Z]{2}")
+_MENTION = re.compile(r"<(?=[!@#])")
+_BARS = re.compile(r"(?<!\|)\|\|(?!\|)")
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
@@ -34,6 +43,7 @@ class Style(StrEnum):
     QUOTE = "quote"
     PRE = "pre"
     HEADING = "heading"
+    SPOILER = "spoiler"
     LINK = "link"
     BOLD = "bold"
     ITALIC = "italic"
@@ -115,7 +125,7 @@ def parse(source: str, *, link_chars: int = LINK_CHARS) -> Styled:
 
     An address longer than `link_chars` makes no link: it follows its label, where it can be cut.
     """
-    tokens = _parser().parse(source) if len(source) <= PARSED_CHARS else []
+    tokens = parser().parse(guarded(source)) if len(source) <= PARSED_CHARS else []
     if any(token.level > DEEPEST for token in tokens):
         tokens = []
     writer = _Writer(link_chars)
@@ -125,11 +135,66 @@ def parse(source: str, *, link_chars: int = LINK_CHARS) -> Styled:
     return writer.styled() or Styled(text=source)
 
 
+def guarded(source: str) -> str:
+    """The Markdown with a backslash before signs that are meant as they are: `2*3*4`, and LaTeX's brackets."""
+    if not _MEANT.search(source):
+        return source
+    pieces, at = list[str](), 0
+    for start, end in (*code_blocks(source), (len(source), len(source))):
+        pieces += [_MEANT.sub(_meant, source[at:start]), source[start:end]]
+        at = end
+    return "".join(pieces)
+
+
+def without_mentions(source: str) -> str:
+    """The Markdown for a platform that reads `<@…>` and `<!…>` as mentions, with those as text, except in code."""
+    pieces, at = list[str](), 0
+    for start, end in (*code_blocks(source), (len(source), len(source))):
+        pieces += [_MENTION.sub("&lt;", source[at:start]), source[start:end]]
+        at = end
+    return "".join(pieces)
+
+
+def _meant(match: re.Match[str]) -> str:
+    """Outside of code and addresses, the escaped sign; square brackets may be escaped for other reasons."""
+    if match["star"]:
+        return "\\*"
+    if not match["open"] or (match["open"] == "[" and not _LATEX.search(match["math"])):
+        return match[0]
+    return f"\\\\{match['open']}{match['math']}\\\\{match['close']}"
+
+
 def code_blocks(source: str) -> tuple[tuple[int, int], ...]:
     """Where the code blocks of a text begin and end, with their fences. Accepts a text of any length."""
     starts = [0, *(line_end.end() for line_end in _LINE_END.finditer(source)), len(source)]
     blocks = (token for token in _block_parser().parse(source) if token.type in ("fence", "code_block"))
     return tuple((starts[token.map[0]], starts[min(token.map[1], len(starts) - 1)]) for token in blocks if token.map)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceBlock:
+    """A code block or a table in a Markdown text."""
+
+    start: int
+    end: int
+    content: str
+    language: str = ""
+    is_table: bool = False
+
+
+def source_blocks(source: str) -> tuple[SourceBlock, ...]:
+    """The code blocks and tables of a Markdown text that are in no list or quote."""
+    starts = [0, *(line_end.end() for line_end in _LINE_END.finditer(source)), len(source)]
+    found = []
+    for token in _block_parser().parse(source):
+        if token.level or not token.map or token.type not in ("fence", "code_block", "table_open"):
+            continue
+        start, end = starts[token.map[0]], starts[min(token.map[1], len(starts) - 1)]
+        is_table = token.type == "table_open"
+        content = source[start:end] if is_table else token.content
+        words = token.info.split() if token.type == "fence" else []
+        found.append(SourceBlock(start=start, end=end, content=content, language="".join(words[:1]), is_table=is_table))
+    return tuple(found)
 
 
 def literal(text: str) -> str:
@@ -163,7 +228,8 @@ def spelled_out(styled: Styled, takes: re.Pattern[str] = _NONE) -> Styled:
 
 
 @cache
-def _parser() -> "MarkdownIt":
+def parser() -> "MarkdownIt":
+    """The parser of agents' Markdown."""
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
@@ -174,7 +240,7 @@ def _block_parser() -> "MarkdownIt":
     """Finds blocks only: what is inside of them takes the time."""
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"html": False}).disable("inline")
+    return MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
 
 
 class _Writer:
@@ -266,14 +332,30 @@ class _Writer:
 
     def _inline_or_cell(self, token: "Token") -> None:
         if self._cells is None:
-            for child in token.children or ():
-                self._inline(child)
+            bars = spoiler_bars(token.children or ())
+            for place, child in enumerate(token.children or ()):
+                self._hidden(child, bars.get(place, ()))
             return
         cell = _Writer(self._link_chars)
         for child in token.children or ():
             cell._inline(child)
         written = cell.styled()
         self._cells[-1].append(" ".join(spelled_out(written).text.split()) if written else "")
+
+    def _hidden(self, token: "Token", bars: Sequence[int]) -> None:
+        """Write a token, in which spoilers begin and end at these bars."""
+        at = 0
+        for bar in bars:
+            self._write(token.content[at:bar])
+            if any(style is Style.SPOILER for style, _, _ in self._open):
+                self._end(Style.SPOILER)
+            else:
+                self._begin(Style.SPOILER)
+            at = bar + 2
+        if bars:
+            self._write(token.content[at:])
+        else:
+            self._inline(token)
 
     def _inline(self, token: "Token") -> None:
         match token.type:
@@ -313,7 +395,7 @@ class _Writer:
         if start is None:
             self._write(address)
             return
-        if _SAFE_LINK.match(address) and len(address) <= self._link_chars:
+        if SAFE_LINK.match(address) and len(address) <= self._link_chars:
             self._spans.append(Span(start=start, end=self._length, style=Style.LINK, detail=address))
         elif address and address != "".join(self._pieces)[start:]:
             self._write(f" ({address})")
@@ -337,6 +419,24 @@ class _Writer:
         self._open = [(style, detail, self._length if start is None else start) for style, detail, start in self._open]
         self._pieces.append(text)
         self._length += len(text)
+
+
+def spoiler_bars(children: Sequence["Token"]) -> dict[int, list[int]]:
+    """The bars that hide text between them, by the token they are in: `||hidden||`, not the `||` of code."""
+    found: dict[int, list[int]] = {}
+    opened: tuple[int, int] | None = None
+    for place, token in enumerate(children):
+        for bar in _BARS.finditer(token.content) if token.type == "text" and not token.level else ():
+            before, after = token.content[: bar.start()][-1:], token.content[bar.end() :][:1]
+            opens = not before.isalnum() and bool(after.strip() or (not after and place + 1 < len(children)))
+            closes = not after.isalnum() and bool(before.strip() or (not before and place))
+            if opened is not None and closes and opened != (place, bar.start() - 2):
+                for where, start in (opened, (place, bar.start())):
+                    found.setdefault(where, []).append(start)
+                opened = None
+            elif opens:
+                opened = place, bar.start()
+    return found
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:

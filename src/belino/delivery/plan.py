@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from belino.delivery.decide import Action, Decision
 from belino.delivery.markup import as_code, literal
-from belino.delivery.text import Text, caption, texts
+from belino.delivery.text import Text, caption, length, texts
 from belino.domain.limits import Limits
 from belino.domain.reply import Offer, OutgoingFile, Parcel, ParcelKind, Reply
 
@@ -28,16 +28,19 @@ def plan(
 ) -> tuple[Parcel, ...]:
     """The parcels of a turn's reply, in sending order; none for a reply without visible content.
 
-    Files come first, in the order they were named, then the text, which names refused files with the reason.
+    Files come first, in the order they were named, then the text, which names refused files with the reason. Where text
+    is sent with files, it is sent with the first that take it.
     """
     leaving = [decision for decision in decisions if decision.action is Action.SEND]
     albums = list(_albums(leaving, limits))
     words = "\n\n".join(part for part in (reply.text.strip("\r\n"), _refusals(decisions)) if part.strip())
+    carrier = next((place for place, album in enumerate(albums) if _carries_text(album, limits)), None)
+    if not _fits_comment(texts(words, limits), limits):
+        carrier = None
     loads: list[_Load] = []
-    for position, album in enumerate(albums):
-        last = position == len(albums) - 1
-        loads.extend(_loads(album, limits, words if last and limits.text_with_files else ""))
-    if not (albums and limits.text_with_files):
+    for place, album in enumerate(albums):
+        loads.extend(_loads(album, limits, words if place == carrier else ""))
+    if carrier is None:
         loads.extend(_Load(text=text) for text in texts(words, limits))
     keys = [parcel_key(turn, position, trace, retries=retries) for position in range(len(loads))]
     return tuple(_parcel(load, reply, limits, position, keys[position], trace) for position, load in enumerate(loads))
@@ -64,6 +67,7 @@ def _parcel(load: _Load, reply: Reply, limits: Limits, position: int, key: str, 
         kind=ParcelKind.FILES if load.files else ParcelKind.TEXT,
         text=load.text.text,
         plain=load.text.plain,
+        rich=load.text.rich,
         markup=limits.markup,
         files=load.files,
         reply_to=reply.reply_to if position == 0 else None,
@@ -102,7 +106,7 @@ def _loads(album: Sequence[Decision], limits: Limits, words: str) -> Iterator[_L
             left.append((decision.offer, decision.offer.caption))
         files.append(_outgoing(decision, shown or _SILENT))
     said = texts("\n\n".join(part for part in (_captions(left, alone=len(album) == 1), words) if part), limits)
-    if said and limits.text_with_files and not any(_is_alone(decision, limits) for decision in album):
+    if said and _carries_text(album, limits) and _fits_comment(said, limits):
         yield _Load(files=tuple(files), text=said[0])
         said = said[1:]
     else:
@@ -119,9 +123,16 @@ def _own_caption(decision: Decision, limits: Limits) -> Text | None:
     return caption(words, limits) if limit is None or limit.caption else None
 
 
-def _is_alone(decision: Decision, limits: Limits) -> bool:
-    limit = limits.files.get(decision.send_as)
-    return limit is not None and limit.alone
+def _carries_text(album: Sequence[Decision], limits: Limits) -> bool:
+    """Whether text may be sent in the same call as these files."""
+    forms = (limits.files.get(decision.send_as) for decision in album)
+    return limits.text_with_files and not any(limit is not None and limit.alone for limit in forms)
+
+
+def _fits_comment(said: Sequence[Text], limits: Limits) -> bool:
+    """Whether text may be sent with files: it is short enough, and needs no richer format, which files do not have."""
+    most = limits.comment_chars
+    return most is None or (sum(length(text, limits) for text in said) <= most and not any(text.rich for text in said))
 
 
 def _captions(left: Sequence[tuple[Offer, str]], *, alone: bool) -> str:

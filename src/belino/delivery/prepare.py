@@ -126,7 +126,8 @@ class Preparer:
         if blob is None:
             return offer
         facts = await self._sounds().facts(blob)
-        return replace(offer, codec=facts.codec, seconds=offer.seconds or facts.seconds)
+        width, height = offer.width or facts.width, offer.height or facts.height
+        return replace(offer, codec=facts.codec, seconds=offer.seconds or facts.seconds, width=width, height=height)
 
 
 def _copy(offer: Offer, kept: Blob) -> Offer:

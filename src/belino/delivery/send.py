@@ -12,8 +12,19 @@ from typing import Literal
 
 from belino.aio.keyed_workers import KeyedWorkers
 from belino.aio.retry import Retry, backoff
-from belino.delivery.attempt import TooLate, Uncertain, apart, call, difference, is_repeatable, notices_of, size_of
+from belino.delivery.attempt import (
+    TooLate,
+    Uncertain,
+    apart,
+    call,
+    difference,
+    is_repeatable,
+    notices_of,
+    size_of,
+    without,
+)
 from belino.delivery.connections import Account, ConnectedAccounts
+from belino.delivery.typing import SignMode
 from belino.domain.errors import (
     AdapterError,
     AddressRefused,
@@ -40,6 +51,7 @@ from belino.storage.outbox import OutboxVerbs
 
 log = logging.getLogger(__name__)
 
+INLINE_CODE_LINES = 60
 TRIES = 6
 WIDTH = 64
 """Conversations that may send at once: enough that some hung platform calls do not stop the others."""
@@ -57,8 +69,16 @@ PERHAPS_TWICE = "an earlier try may have arrived too"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryConfig:
-    """How answers are handled that may have arrived, and those that are late."""
+    """How answers are announced, and handled if they may have arrived or are late."""
 
+    sign: SignMode = field(
+        default="auto",
+        metadata={
+            "says": "How people see that an answer is on its way: `auto` shows typing, or a reaction where typing "
+            "cannot be shown; `typing` and `reaction` show that alone, and `off` nothing. ⏳ on a message that waits "
+            "is a reaction too."
+        },
+    )
     uncertain: Literal["hold", "resend"] = field(
         default="hold",
         metadata={
@@ -72,6 +92,15 @@ class DeliveryConfig:
             "says": "Answers that are older than this when belino starts are not sent until you ask for them.",
             "least": 1,
             "most": 525_600,
+        },
+    )
+    inline_code_lines: int = field(
+        default=INLINE_CODE_LINES,
+        metadata={
+            "says": "A code block or table with more lines is sent as a file, with its first lines in the message; "
+            "0 keeps all of them in messages.",
+            "least": 0,
+            "most": 10_000,
         },
     )
 
@@ -204,7 +233,7 @@ class Sender:
                 until=until,
                 resend=self._config.uncertain == "resend",
                 clock=self._clock,
-                plainly=lambda: self._note(claimed.parcel, "sent plain", "the platform cannot read its markup"),
+                plainly=lambda: self._note(claimed.parcel, "sent simpler", "the platform cannot read its format"),
             )
         except Exception as error:  # noqa: BLE001 - a broken adapter fails its parcel, not the sender
             if isinstance(error, RateLimited | Undeliverable):
@@ -246,7 +275,7 @@ class Sender:
             case NothingToEdit():
                 await self._send_as_new(claimed, reason)
             case TogetherRefused() if len(claimed.parcel.files) > 1:
-                await self._take_apart(claimed, reason)
+                await self._take_apart(claimed, reason, error.culprit)
             case _:
                 await self._end(claimed, ParcelState.DEAD, reason)
 
@@ -266,10 +295,10 @@ class Sender:
         await self._note(claimed.parcel, "sent as a new message", reason)
         self._tell(claimed.parcel, ParcelState.READY, reason)
 
-    async def _take_apart(self, claimed: ClaimedParcel, reason: str) -> None:
-        """Send each file separately, so that one that is refused does not stop the others."""
+    async def _take_apart(self, claimed: ClaimedParcel, reason: str, culprit: int | None) -> None:
+        """Send the refused file, or each if it is not known, separately, so that it does not stop the others."""
         parcel, fence = claimed.parcel, claimed.fence
-        parts = apart(parcel)
+        parts = apart(parcel) if culprit is None else without(parcel, culprit)
         await self._insist(parcel.key, lambda: self._outbox.take_apart(parcel.key, parts, reason, fence=fence))
         await self._note(parcel, "taken apart", reason)
         self._tell(parcel, ParcelState.READY, reason)

@@ -5,25 +5,29 @@ code fence that is open at a cut is closed there and opened again.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
-from belino.delivery.dialects import render
-from belino.delivery.markup import Style, Styled, parse
+from belino.delivery.dialects import is_exact, render
+from belino.delivery.markup import Style, Styled, guarded, parse, source_blocks, without_mentions
+from belino.delivery.rich_html import rich_html
 from belino.domain.graphemes import cut_before, is_boundary
-from belino.domain.limits import Limits, Markup
+from belino.domain.limits import Limits, Markup, Rich
 
 # A line of three or more backticks or tildes opens a code fence; the same character, as often and alone, closes it.
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 # Each pattern matches at the start of a run, so that a text of a million dots is read once and not once per dot.
+# Each comes with how full a part must be for a cut there: half empty messages flood a chat.
 _BREAKS = (
-    re.compile(r"\n[ \t]*\n+"),
-    re.compile(r"\n"),
-    re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+\s++|[。！？]++[」』）]*+"),
-    re.compile(r"\s+"),
+    (re.compile(r"\n[ \t]*\n+"), 0.6),
+    (re.compile(r"\n(?![ \t]*\|)"), 0.5),  # not between the rows of a table
+    (re.compile(r"\n"), 0.5),
+    (re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+\s++|[。！？]++[」』）]*+"), 0.5),
+    (re.compile(r"\s+"), 0.25),
 )
-# A better cut is used only if the part is at least this full: one line followed by a full message reads badly.
-_LEAST_FULL = 0.25
+
+LEAST_RICH_CHARS = 200
+"""A text whose pieces would have to be shorter is not sent in the richer format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +37,8 @@ class Text:
     text: str
     plain: str = ""
     """The same without markup; empty if it has none."""
+    rich: str = ""
+    """The same in the platform's richer format; empty if `text` shows all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +64,12 @@ def texts(source: str, limits: Limits) -> tuple[Text, ...]:
     if limits.markup is Markup.MARKDOWN:
         return _as_it_is(source, limits)
     styled = _parsed(source, limits)
+    if limits.rich is not None and _needs_rich(source, styled, limits):
+        return _rich_texts(source, limits)
+    return _styled_texts(styled, limits)
+
+
+def _styled_texts(styled: Styled, limits: Limits) -> tuple[Text, ...]:
     found, start = list[Text](), 0
     while start < len(styled.text):
         end = _end(styled, start, limits)
@@ -66,6 +78,34 @@ def texts(source: str, limits: Limits) -> tuple[Text, ...]:
             found.append(_written(piece, limits))
         start = end
     return tuple(found)
+
+
+def _needs_rich(source: str, styled: Styled, limits: Limits) -> bool:
+    """Whether the platform's markup shows less than was meant."""
+    if any(span.style is Style.HEADING for span in styled.spans) or not is_exact(styled, limits.markup):
+        return True
+    return "|" in source and any(block.is_table for block in source_blocks(source))
+
+
+def _rich_texts(source: str, limits: Limits) -> tuple[Text, ...]:
+    """The messages, cut in the Markdown itself, so that each has both formats and fits in both."""
+    room = limits.rich_chars
+    while room > LEAST_RICH_CHARS:
+        parts = [str(part).strip("\r\n") for part in chunk(source, room) if part.body.strip()]
+        pieces = [(part, _parsed(part, limits)) for part in parts]
+        over = max((_over(styled, limits) for _, styled in pieces), default=0.0)
+        if over <= 1:
+            return tuple(_rich_text(part, styled, limits) for part, styled in pieces if styled.text.strip())
+        room = min(room - 1, int(min(room, len(source)) / over))
+    return _styled_texts(_parsed(source, limits), limits)
+
+
+def _rich_text(source: str, styled: Styled, limits: Limits) -> Text:
+    piece = _trimmed(styled, 0, len(styled.text)) or styled
+    if not _needs_rich(source, piece, limits):
+        return _written(piece, limits)
+    rich = rich_html(source) if limits.rich is Rich.HTML else without_mentions(guarded(source))
+    return replace(_written(piece, limits), rich=rich)
 
 
 def caption(source: str, limits: Limits) -> Text | None:
@@ -93,7 +133,7 @@ def _as_it_is(source: str, limits: Limits) -> tuple[Text, ...]:
     """Markdown for a platform that reads it unchanged."""
     room = limits.text_chars
     while True:
-        parts = tuple(str(part) for part in chunk(source, room, lines=limits.text_lines))
+        parts = tuple(str(part) for part in chunk(source, room))
         longest = max((limits.unit.length(part) for part in parts), default=0)
         if longest <= limits.text_chars or room == 1:
             return tuple(Text(text=part.strip("\r\n")) for part in parts if part.strip())
@@ -102,7 +142,7 @@ def _as_it_is(source: str, limits: Limits) -> tuple[Text, ...]:
 
 def _end(styled: Styled, start: int, limits: Limits) -> int:
     """The end of the message that begins here: as late as the limits allow, at the best place to cut."""
-    most = _farthest(styled.text, start, limits.text_chars, limits.text_lines)
+    most = min(start + limits.text_chars, len(styled.text))
     while True:
         end = _best_cut(styled.text, start, most)
         piece = _trimmed(styled, start, end)
@@ -120,15 +160,8 @@ def _over(piece: Styled, limits: Limits) -> float:
     counted = render(piece, limits.markup if limits.counts_markup else Markup.PLAIN)
     return max(
         limits.unit.length(counted) / limits.text_chars,
-        (counted.count("\n") + 1) / (limits.text_lines or inf),
-        _styled(piece) / (limits.styles or inf),
+        len(piece.spans) / (limits.styles or inf),
     )
-
-
-def _styled(piece: Styled) -> int:
-    """How many styles begin before the last link ends: losing styles beyond the limit matters only for links."""
-    end = max((span.end for span in piece.spans if span.style is Style.LINK), default=0)
-    return sum(span.start < end for span in piece.spans)
 
 
 def _trimmed(styled: Styled, start: int, end: int) -> Styled | None:
@@ -145,13 +178,13 @@ def _written(piece: Styled, limits: Limits) -> Text:
     return Text(text=text, plain=plain if text != plain else "")
 
 
-def chunk(text: str, limit: int, *, lines: int | None = None) -> tuple[TextPart, ...]:
-    """The text in parts of at most `limit` characters (and `lines` lines); none for an empty text."""
+def chunk(text: str, limit: int) -> tuple[TextPart, ...]:
+    """The text in parts of at most `limit` characters; none for an empty text."""
     parts: list[TextPart] = []
     start, fence = 0, None
     while start < len(text):
         opening = f"{fence.line}\n" if fence else ""
-        end = _best_cut(text, start, _farthest(text, start, limit - len(opening), lines))
+        end = _best_cut(text, start, start + limit - len(opening))
         open_at_end = _fence_at(text, start, end, fence, limit)
         closing = _closing(open_at_end, text[end - 1]) if end < len(text) else ""
         while len(opening) + end - start + len(closing) > limit:
@@ -164,25 +197,12 @@ def chunk(text: str, limit: int, *, lines: int | None = None) -> tuple[TextPart,
     return tuple(parts)
 
 
-def _farthest(text: str, start: int, room: int, lines: int | None) -> int:
-    """The farthest end of a part that begins here, by characters and by lines."""
-    most = min(start + room, len(text))
-    if lines is None:
-        return most
-    end = start
-    for _ in range(max(1, lines - 2)):  # two are reserved for fence lines
-        end = text.find("\n", end, most) + 1
-        if end == 0:
-            return most
-    return end
-
-
 def _best_cut(text: str, start: int, most: int) -> int:
     """The best cut at or before `most`; the text's end if it is within `most`."""
     if most >= len(text):
         return len(text)
-    least = start + max(1, int((most - start) * _LEAST_FULL))
-    for pattern in _BREAKS:
+    for pattern, full in _BREAKS:
+        least = start + max(1, int((most - start) * full))
         places = [match.end() for match in pattern.finditer(text, start, most)]
         best = next((place for place in reversed(places) if is_boundary(text, place)), 0)
         if best >= least:

@@ -1,13 +1,19 @@
-"""Typing and upload indicators, repeated until the message is sent."""
+"""Typing and upload indicators, repeated until the message is sent, and reactions where there are none."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Literal
 
 from belino.aio.deadline import beside, deadline
+from belino.aio.keyed_workers import KeyedWorkers
 from belino.domain.errors import place_of
-from belino.domain.ports import Adapter, Clock, ShowsUpload
+from belino.domain.message import ConversationKey
+from belino.domain.outcome import TurnState
+from belino.domain.ports import Adapter, Clock, Reacts, ShowsTyping, ShowsUpload
 from belino.domain.reply import Parcel
+from belino.domain.stored import StoredMessage
 
 log = logging.getLogger(__name__)
 
@@ -16,6 +22,95 @@ EVERY_SECONDS = 4.0
 CALL_SECONDS = 10.0
 UPLOAD_SECONDS = 1.0
 """A file that is sent within this time needs no indicator."""
+WAITS, WORKS, ANSWERED, FAILED = "⏳", "👀", "✅", "⚠️"
+WIDTH = 4
+
+SignMode = Literal["auto", "typing", "reaction", "off"]
+"""How people see that an answer is on its way; `delivery.sign`."""
+
+
+class Signs:
+    """Shows people that their message waits or is being answered: by typing, or by a reaction to it.
+
+    A sign that the platform refuses is left out. Reactions are made in the order of their messages, beside the turns.
+    """
+
+    def __init__(self, adapters: Mapping[tuple[str, str], Adapter], mode: SignMode, clock: Clock) -> None:
+        self.mode = mode
+        self._adapters = adapters
+        self._clock = clock
+        self._started = clock.now()
+        self._busy: set[ConversationKey] = set()
+        """Conversations whose turn runs."""
+        self._wanted: dict[ConversationKey, dict[str, str]] = {}
+        """The reaction that each message is to have, by its id; empty for none."""
+        self._shown: dict[tuple[ConversationKey, str], str] = {}
+        self._lanes = KeyedWorkers(self._react, width=WIDTH, clock=clock)
+        self.stop = self._lanes.stop
+
+    async def run(self) -> None:
+        """Make reactions until stopped."""
+        await self._lanes.run()
+
+    def waits(self, conversation: ConversationKey, message_id: str) -> None:
+        """Show that a message waits, if a turn runs before its own."""
+        if conversation in self._busy and self.mode in ("auto", "reaction"):
+            self._want(conversation, message_id, WAITS)
+
+    def begin(self, conversation: ConversationKey, messages: Sequence[StoredMessage]) -> None:
+        """A turn begins: its messages wait no longer."""
+        self._busy.add(conversation)
+        for message in messages:
+            if message.received < self._started:  # a process that died may have left the reaction
+                self._shown.setdefault((conversation, message.id), WAITS)
+            self._want(conversation, message.id, "")
+
+    async def show(self, conversation: ConversationKey, message_id: str, note: Callable[[], str | None]) -> None:
+        """Show that a message is being answered, until cancelled; `note` says what a tool is doing."""
+        adapter = self._adapters.get((conversation.platform, conversation.account))
+        if self.mode in ("auto", "typing") and isinstance(adapter, ShowsTyping):
+            await keep_showing(lambda: adapter.show_typing(conversation, note()), self._clock)
+        if self.mode in ("auto", "reaction"):  # also where typing cannot be shown
+            self._want(conversation, message_id, WORKS)
+
+    def end(self, conversation: ConversationKey, message_id: str, state: TurnState) -> None:
+        """A turn has ended: a reaction to its message is removed, or says how it ended."""
+        self._busy.discard(conversation)
+        shown = self._wanted.get(conversation, {}).get(message_id) or self._shown.get((conversation, message_id))
+        if shown != WORKS:
+            return
+        ended = {TurnState.FAILED: FAILED, TurnState.ANSWERED: ANSWERED if self.mode == "reaction" else ""}
+        self._want(conversation, message_id, ended.get(state, ""))
+
+    def forget(self, conversation: ConversationKey, message_id: str) -> None:
+        """A message waits no longer, and no turn answers it."""
+        self._want(conversation, message_id, "")
+
+    def _want(self, conversation: ConversationKey, message_id: str, emoji: str) -> None:
+        wanted = self._wanted.get(conversation, {})
+        if not emoji and message_id not in wanted and (conversation, message_id) not in self._shown:
+            return
+        if isinstance(self._adapters.get((conversation.platform, conversation.account)), Reacts):
+            self._wanted.setdefault(conversation, {})[message_id] = emoji
+            self._lanes.wake(conversation)
+
+    async def _react(self, conversation: ConversationKey) -> datetime | None:
+        adapter = self._adapters.get((conversation.platform, conversation.account))
+        for message_id, emoji in self._wanted.pop(conversation, {}).items():
+            before = self._shown.pop((conversation, message_id), "")
+            if emoji in (WAITS, WORKS):
+                self._shown[conversation, message_id] = emoji
+            if before == emoji or not isinstance(adapter, Reacts):
+                continue
+            try:
+                async with deadline(self._clock, CALL_SECONDS):
+                    if before:
+                        await adapter.react(conversation, message_id, before, added=False)
+                    if emoji:
+                        await adapter.react(conversation, message_id, emoji)
+            except Exception as error:  # noqa: BLE001 - a failed sign must not stop the others
+                log.info("a reaction cannot be made: %s", place_of(error))
+        return None
 
 
 async def keep_showing(show: Callable[[], Awaitable[None]], clock: Clock) -> None:

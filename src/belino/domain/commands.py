@@ -1,9 +1,15 @@
 """Commands that people give in a chat, such as `/stop`: belino carries them out itself, without a model."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-_COMMAND = re.compile(r"/([a-z]{1,32})(?:@\w{1,64})?(?:\s+(.*))?", re.DOTALL | re.IGNORECASE | re.ASCII)
+from belino.domain.message import Message
+from belino.domain.reply import Parcel
+
+_COMMAND = re.compile(r"/([a-z]{1,32})(?:@(\w{1,64}))?(?:\s+(.*))?", re.DOTALL | re.IGNORECASE | re.ASCII)
+_SPOKEN = re.compile(r"(?:slash\s+|/\s*)([a-z]{1,32})\b\s*(.*)", re.DOTALL | re.IGNORECASE | re.ASCII)
+_PUNCTUATION = " \t\r\n.,;:!?…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +42,69 @@ class ChatCommand:
 
     name: str
     argument: str = ""
+    bot: str = ""
+    """The bot that it names, as in `/new@some_bot`; empty if none."""
+
+    def __str__(self) -> str:
+        return f"/{self.name} {self.argument}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatSettings:
+    """What people chose in a conversation by commands."""
+
+    model: str | None = None
+    """The model that they chose; None for the agent's own."""
+    voice: bool | None = None
+    """Whether answers are spoken; None leaves it to the configuration."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandEffect:
+    """What a command changes and how it is answered; stored in one transaction with the message that gave it."""
+
+    command: ChatCommand
+    reason: str
+    """What was done, for `explain`."""
+    answer: tuple[Parcel, ...]
+    stops: bool = False
+    """Turns of the conversation that run or wait are stopped."""
+    forgets: bool = False
+    """The session begins again, and what was said before is no context of it."""
+    settings: ChatSettings | None = None
+    """Settings to store; None leaves them unchanged."""
 
 
 def parse_command(text: str) -> ChatCommand | None:
-    """The command that a message consists of; None for other text and for commands that are not belino's.
-
-    `/new@some_bot` names a bot, as in groups; whether that is this one is known to the adapter.
-    """
+    """The command that a message consists of; None for other text and for commands that are not belino's."""
     found = _COMMAND.fullmatch(text.strip())
     if found is None or found[1].lower() not in _NAMES:
         return None
-    return ChatCommand(name=found[1].lower(), argument=" ".join((found[2] or "").split()))
+    return ChatCommand(name=found[1].lower(), argument=" ".join((found[3] or "").split()), bot=(found[2] or "").lower())
+
+
+def command_in(message: Message, names: Iterable[str]) -> ChatCommand | None:
+    """The command that a message gives to a bot of these names; None if it is none, or another bot's.
+
+    A mention of the bot may come first. A message with media, or a forward, gives no command.
+    """
+    if message.media or message.album is not None or message.forward is not None:
+        return None
+    text = message.text.strip()
+    known = [name.lower() for name in names if name]
+    for name in known:
+        if text.lower().startswith(f"@{name} "):
+            text = text[len(name) + 2 :]
+            break
+    command = parse_command(text)
+    return None if command is None or (command.bot and command.bot not in known) else command
+
+
+def spoken_command(transcript: str) -> ChatCommand | None:
+    """The command that a voice message consists of: “slash stop”, or as a transcriber writes it, “/stop.”"""
+    found = _SPOKEN.fullmatch(transcript.strip(_PUNCTUATION))
+    if found is None:
+        return None
+    command = parse_command(f"/{found[1]} {found[2].strip(_PUNCTUATION)}")
+    argued = {spec.name for spec in COMMANDS if spec.argument}
+    return None if command is None or (command.argument and command.name not in argued) else command

@@ -132,3 +132,26 @@ class ThreadContext:
     truncation: Truncation
     short_id: str = ""
     """The short id of its first message; empty if that is not stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSpoke:
+    """The last message of the agent in a thread, topic or chain of replies."""
+
+    at: datetime
+    turn: int | None = None
+    """The number of the turn that it answers, if it answers one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelFacts:
+    """What the store knows about the place of an arrival that decides who may do what there."""
+
+    server: str = ""
+    """The id of its server or workspace, if it has one."""
+    is_direct: bool | None = None
+    """Whether it is a direct conversation; None if that is not known."""
+    spoke: AgentSpoke | None = None
+    """If the agent spoke in its thread."""
+    bot_turns: int = 0
+    """Messages of bots that the agent answered there since a person last wrote."""

@@ -126,6 +126,11 @@ class Undeliverable(AdapterError):
 class TogetherRefused(Undeliverable):
     """The platform will never accept these files in one call; each may be sent in a call of its own."""
 
+    def __init__(self, message: str, *, culprit: int | None = None) -> None:
+        super().__init__(message)
+        self.culprit = culprit
+        """The place of the only file that it refuses, from 0, if it says so: that one is sent as a document."""
+
 
 class NothingToEdit(Undeliverable):
     """The message that a parcel edits is gone."""
@@ -176,7 +181,14 @@ class ProviderError(BelinoError):
 
 
 class AgentError(BelinoError):
-    """The agent could not finish its turn."""
+    """The agent could not finish its turn.
+
+    The message is for people in the chat; with `says`, it is for the operator and people read that instead.
+    """
+
+    def __init__(self, message: str = "", *, says: str = "") -> None:
+        super().__init__(message)
+        self.says = says
 
 
 class MemoryLost(AgentError):

@@ -31,6 +31,15 @@ class Markup(StrEnum):
     """Markdown as chats parse it: three levels of headings, no tables, no pictures."""
 
 
+class Rich(StrEnum):
+    """A richer format of text, beside a platform's markup."""
+
+    MARKDOWN = "markdown"
+    """The agent's own, which the platform lays out."""
+    HTML = "html"
+    """Tags for headings, lists and tables too."""
+
+
 class Once(StrEnum):
     """How a parcel that is sent twice is kept from being shown twice."""
 
@@ -100,15 +109,19 @@ class Limits:
     once: Once
     key_seconds: float | None = None
     """How long the platform is sure to know a key, with Once.KEY; None means for ever."""
-    text_lines: int | None = None
+    split_chars: int | None = None
+    """The length, in `unit`, at which people's clients split or end a long text; None if they do not."""
     unit: Unit = Unit.CHARS
     """What `text_chars` and `caption_chars` count."""
     caption_chars: int = 0
     markup: Markup = Markup.PLAIN
+    rich: Rich | None = None
+    """A richer format, tried first for text that `markup` cannot show as it is meant."""
+    rich_chars: int = 0
     counts_markup: bool = True
     """Whether markup counts toward the length; if not, only the visible text does."""
     styles: int | None = None
-    """How many styles the platform parses in a message: the URL of a link beyond them would be lost."""
+    """How many styles the platform parses in a message: those beyond them would be lost."""
     files: Mapping[SendAs, FileLimit] = field(default_factory=dict)
     """Missing forms cannot be sent."""
     album_items: int = 1
@@ -118,6 +131,12 @@ class Limits:
     """The total size of the files of one album."""
     text_with_files: bool = False
     """Text is sent in the same call as files."""
+    buttons: bool = False
+    """Whether choices are shown as buttons; otherwise as numbers in the text."""
+    comment_chars: int | None = None
+    """Text longer than this is not sent with files but after them; None if its first message is in any case."""
+    scrolls_code: bool = False
+    """Code of any length stays in the message; elsewhere, long code is sent as a file."""
     fetch_bytes: int | None = None
     """The largest file the platform lets us fetch."""
 

@@ -171,6 +171,8 @@ class AcceptedMedia:
     audio: AudioFormats | None = None
     in_results: bool = True
     """Whether a tool's result may hold them; otherwise they only go with the prompt."""
+    files: bool = True
+    """Whether the agent opens files by their path; one that does not is given none."""
     tokens: int | None = None
     """The most tokens of media that are attached to a prompt without a request; None if the agent sets no limit."""
 

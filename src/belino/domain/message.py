@@ -186,6 +186,14 @@ class Message:
     """The language tag that the platform reports for its sender, such as `de-AT`."""
     thread_report: ThreadReport | None = None
     """What the platform reports about the thread under it, as in its history."""
+    invoked: bool = False
+    """Given through the platform's own commands: a reply to it is seen by its sender only."""
+    press: str | None = None
+    """The key of the button that it is a press of; its text is then that of the choice."""
+    mentions_another: bool = False
+    """It mentions a person, a bot or a group of people other than the agent."""
+    server: str = ""
+    """The id of the server or workspace of its channel, if the platform has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,6 +291,8 @@ class Unsupported:
     """The platform reports something that is no message, such as that a file was created."""
     presence: Presence | None = None
     """The agent was added to the channel, by the author, or removed from it."""
+    server: str = ""
+    """The id of the server or workspace of its channel, as for a message."""
 
 
 def as_unsupported(message: Message, what: str, *, is_notice: bool = False) -> Unsupported:
@@ -297,6 +307,7 @@ def as_unsupported(message: Message, what: str, *, is_notice: bool = False) -> U
         channel_name=message.channel_name,
         addressed=message.addressed,
         is_notice=is_notice,
+        server=message.server,
     )
 
 

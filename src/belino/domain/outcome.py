@@ -35,6 +35,8 @@ class MessageOutcome(StrEnum):
     NOTED = "noted"
     """An edit, deletion, reaction or delivery status was applied."""
     UNSUPPORTED = "unsupported"
+    COMMAND = "command"
+    """Carried out by belino itself; no turn answers it, and no agent sees it or its answer."""
     RECALLED = "recalled"
     """Sent before we listened, or while we could not; stored as context, never answered."""
 

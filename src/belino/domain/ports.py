@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
+from belino.domain.commands import CommandSpec
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia, MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
@@ -142,6 +143,10 @@ class Taken:
     trace: str = ""
     refs: tuple[MediaRef, ...] = ()
     """The arrival's media, with their ids."""
+    turn: int | None = None
+    """The turn that answers it, if that is still to run."""
+    completes: bool = False
+    """It is a duplicate with more than the message that is stored, which has it now."""
 
 
 class Accept(Protocol):
@@ -328,6 +333,24 @@ class Reacts(Protocol):
         ...
 
 
+@runtime_checkable
+class HasOwnName(Protocol):
+    """Knows what people call our bot, as in `@name` and `/new@name`."""
+
+    def own_name(self) -> str:
+        """The name without `@`; empty before the platform has told it."""
+        ...
+
+
+@runtime_checkable
+class OffersCommands(Protocol):
+    """Can offer commands in a menu of its platform."""
+
+    async def offer_commands(self, commands: Sequence[CommandSpec]) -> None:
+        """Offer these where they are not offered yet, and leave those of others; the adapter is connected."""
+        ...
+
+
 DraftsShown = Literal["direct", "always", "never"]
 """Where an adapter shows drafts, by its configuration."""
 
@@ -338,6 +361,22 @@ class Drafts(Adapter, Edits, Protocol):
 
     def draft_pause(self, conversation: ConversationKey) -> float | None:
         """Seconds between edits; None where drafts are not shown."""
+        ...
+
+
+@runtime_checkable
+class StreamsDrafts(Protocol):
+    """Can show an answer while it streams without a message: the preview vanishes, and the answer is sent whole."""
+
+    def stream_pause(self, conversation: ConversationKey) -> float | None:
+        """Seconds between changes of a preview; None where it has none, or the platform refused one before."""
+        ...
+
+    async def stream_draft(self, parcel: Parcel) -> None:
+        """Show a draft as far as it is written, for half a minute; the same key changes the same preview.
+
+        Undeliverable if the platform has none here: the draft is then a message, and is not tried as a preview again.
+        """
         ...
 
 
@@ -418,6 +457,27 @@ class AcceptsMedia(Protocol):
 def accepted_by(agent: Agent) -> AcceptedMedia:
     """The blocks that an agent accepts besides text and pictures."""
     return agent.accepts if isinstance(agent, AcceptsMedia) else TEXT_AND_PICTURES
+
+
+@runtime_checkable
+class ChoosesModels(Protocol):
+    """Can answer a turn with another model of its provider: `Turn.model`."""
+
+    model: str
+    """The model that answers if no other is chosen."""
+
+    def why_not(self, model: str) -> str:
+        """Why it cannot use a model; empty if it can."""
+        ...
+
+
+@runtime_checkable
+class MeasuresMemory(Protocol):
+    """Knows how much of a conversation is in its memory."""
+
+    async def measure(self, memory: bytes | None) -> tuple[int, int]:
+        """The tokens in what it saved, and how many there may be."""
+        ...
 
 
 @runtime_checkable

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
+from belino.domain.choice import Button
 from belino.domain.errors import StoreError
 from belino.domain.limits import Markup, SendAs
 from belino.domain.media import MediaRef
@@ -102,11 +103,15 @@ class Parcel:
     markup: Markup = Markup.PLAIN
     plain: str = ""
     """The text for a platform that refused the markup; empty if there is no markup in it."""
+    rich: str = ""
+    """The text in the platform's richer format, which is tried first; empty if `text` shows all of it."""
     files: tuple[OutgoingFile, ...] = ()
     reply_to: str | None = None
     edits: str | None = None
     """The platform's id of the message this parcel edits; in the outbox also DRAFT_OF and a draft's key."""
     trace: str = ""
+    buttons: tuple[Button, ...] = ()
+    """Shown below the text; an edit without any removes those of the message."""
     created: datetime | None = field(default=None, compare=False)
     """When it was put into the outbox: it cannot have arrived before."""
 

@@ -4,7 +4,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from belino.domain.commands import CommandEffect
 from belino.domain.context import OtherThread, ThreadActivity
+from belino.domain.joining import Joining
 from belino.domain.limits import SendAs
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Quote, SpokenText
@@ -38,6 +40,10 @@ class ScreenedArrival:
     cursor: str | None = None
     ready: datetime | None = None
     """When its turn may start; None means at once."""
+    command: CommandEffect | None = None
+    """What it orders, if it is a command: then no turn answers it."""
+    joining: Joining | None = None
+    """How it may join an open turn; None means only as an item of its album."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +240,7 @@ class ClaimedTurn:
     fence: int
     """Counts the claims of this turn, by any gateway."""
     messages: tuple[StoredMessage, ...]
-    """What it answers: one message, or the items of an album."""
+    """What it answers: one message, or several that belong together."""
     trace: str
     chat_type: ChatType = ChatType.DIRECT
     suspect: bool = False
@@ -326,6 +332,8 @@ class Session:
     """The turn whose prompt has the structured context; 0 if none in its memory has."""
     agent: str = ""
     """The kind of agent; empty before the first turn ended."""
+    begun: int = 0
+    """The seq of the message that began it by `/new`; what was said before is no context of it."""
 
     def found_by(self, agent: str) -> "Session":
         """The session as seen by an agent of this kind: another kind has no memory of it."""
@@ -345,6 +353,7 @@ class Requester:
 
     author: Author
     chat_type: ChatType
+    server: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,8 +371,8 @@ class ClaimedParcel:
     doubt: Doubt = Doubt.NONE
     insisted: bool = False
     """A person wants it sent, whatever the result of earlier calls."""
-    asker: Requester | None = None
-    """None if it answers no message."""
+    askers: tuple[Requester, ...] = ()
+    """The senders of the messages that it answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from belino.domain.choice import Choice
 from belino.domain.errors import ToolError
 from belino.domain.media import Block, FileBlock, MediaRef
 from belino.domain.message import Author, ConversationKey, Quote
@@ -85,7 +86,9 @@ class Turn:
     outgoing: Path | None = None
     """Where it may put files to send with the answer; None where nothing can be sent."""
     messages: tuple[TurnMessage, ...] = ()
-    """The messages to answer, oldest first: several if they are an album. `blocks` has them as text, with context."""
+    """The messages to answer, oldest first: several if they belong together. `blocks` has them with context."""
+    model: str = ""
+    """The model that people chose here instead of the agent's own; empty if none."""
 
     @property
     def message(self) -> TurnMessage:
@@ -152,12 +155,16 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Final:
-    """The whole answer; the last part of every turn."""
+    """The whole answer; the last part of every turn. An empty one is a failure, unless it is silent."""
 
-    text: str
+    text: str = ""
+    silent: bool = False
+    """Nothing is sent; the text is the reason."""
+    why: str = ""
+    """Why the text is empty or incomplete, if it is, for `explain`."""
 
 
-ReplyPart = TextDelta | ToolNote | Accepted | Compacted | Usage | Refused | Final
+ReplyPart = TextDelta | ToolNote | Accepted | Compacted | Usage | Refused | Choice | Final
 
 
 def placeholders(text: str) -> Iterator[tuple[str, str, str]]:

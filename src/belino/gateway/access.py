@@ -6,9 +6,10 @@ A person who writes directly without access may get a pairing code, which an ope
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from belino.config import AccessConfig, ChannelAccess
+from belino.domain.context import ChannelFacts
 from belino.domain.media import MediaKind
 from belino.domain.message import (
     SERVER,
@@ -29,6 +30,7 @@ from belino.domain.owner import PLATFORM_EVENT, GroupAccess, GroupState
 from belino.domain.reply import Parcel
 from belino.domain.safe_text import clean_name
 from belino.domain.stored import ClaimedParcel, Requester, StoredMessage, Verdict
+from belino.gateway.addressing import continued, may_continue, wake_word
 from belino.storage.access import AccessVerbs
 from belino.storage.store import Store
 
@@ -43,6 +45,7 @@ class AccountAccess:
 
 
 EVERYBODY = "*"
+NO_FACTS = ChannelFacts()
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """32 characters, none of which looks like another."""
@@ -61,14 +64,19 @@ def decide(
     about: StoredMessage | None = None,
     heard: bool = False,
     paired: bool = False,
+    facts: ChannelFacts = NO_FACTS,
 ) -> Verdict:
     """Decide what the sender may do here.
 
     `trusts_senders`: the adapter accepts only senders who are logged in. `about`: the message that an edit, deletion,
     reaction or delivery status is about, if this channel has it. `heard`: this channel has any message. `paired`: an
-    operator approved the sender's code, which counts in direct messages and nowhere else.
+    operator approved the sender's code, which counts in direct messages and nowhere else. `facts`: what is known of the
+    place (`channel_facts`).
     """
-    verdict = _place(arrival, access, trusts_senders=trusts_senders, about=about, heard=heard, paired=paired)
+    if trusts_senders:
+        verdict = _may_command("logged in")
+    else:
+        verdict = _place(arrival, access, about=about, heard=heard, paired=paired, facts=facts)
     if verdict.standing is Standing.DENIED:
         # Platform noise is counted apart from people who were not allowed to speak.
         is_noise = isinstance(arrival, Unsupported) and arrival.is_event
@@ -80,7 +88,40 @@ def decide(
     if isinstance(arrival, Edit) and _rewrites_a_command(verdict, about):
         return _denied("only who may command may change a command")
     answer = isinstance(arrival, Message) and verdict.standing is Standing.MAY_COMMAND
+    by_bot = answer and not trusts_senders and arrival.author is not None and arrival.author.is_bot
+    if by_bot and facts.bot_turns >= access.bot_turns:  # two bots that answer each other would not stop
+        return _observed(f"a bot wrote it, and no person wrote since {facts.bot_turns} answers to bots (bot_turns)")
     return replace(verdict, answer=answer)
+
+
+async def channel_facts(store: Store, arrival: Arrival, account: AccountAccess) -> ChannelFacts:
+    """What the store knows about the place of an arrival; it is asked only for what may decide."""
+    access, where, author = account.access, arrival.conversation, arrival.author
+    if account.trusts_senders:
+        return NO_FACTS
+    server = arrival.server if isinstance(arrival, Message | Unsupported) else ""
+    facts = replace(NO_FACTS, server=server)
+    if access.is_broad and not server:
+        facts = await store.channel_facts(where)
+    if not isinstance(arrival, Message) or author is None or author.is_agent:
+        return facts
+    if author.is_bot:
+        return replace(facts, bot_turns=await store.bot_turns(where))
+    rules = access.rules(where.channel, facts.server)
+    if rules is None or arrival.addressed or not rules.mention or not may_continue(arrival, access, rules):
+        return facts
+    since = arrival.sent - timedelta(minutes=access.minutes(rules))
+    spoke = await store.agent_spoke(where, reply_to=arrival.reply_to, since=since, until=arrival.sent)
+    return replace(facts, spoke=spoke)
+
+
+async def wake_words(store: Store, conversation: ConversationKey, account: AccountAccess | None) -> tuple[str, ...]:
+    """The words that address the agent in a conversation like its name."""
+    if account is None:
+        return ()
+    facts = await store.channel_facts(conversation) if account.access.is_broad else NO_FACTS
+    rules = account.access.rules(conversation.channel, facts.server)
+    return account.access.wake_words if rules is None else account.access.words(rules)
 
 
 def still_may(
@@ -91,25 +132,28 @@ def still_may(
     asked = Message(
         conversation=conversation, id="", author=author, sent=EPOCH, text="", chat_type=asker.chat_type, addressed=True
     )
-    return decide(asked, access, trusts_senders=trusts_senders, paired=paired)
+    # A bot's turn was counted when it was accepted.
+    facts, counted = replace(NO_FACTS, server=asker.server), replace(access, bot_turns=1)
+    return decide(asked, counted, trusts_senders=trusts_senders, paired=paired, facts=facts)
 
 
 async def why_not_still(claimed: ClaimedParcel, store: Store, account: AccountAccess | None) -> str:
-    """Why an answer may no longer be sent: a file is damaged, or the requester's access was withdrawn."""
-    where, asker = claimed.parcel.conversation, claimed.asker
+    """Why an answer may no longer be sent: a file is damaged, or the access of one of its requesters was withdrawn."""
+    where = claimed.parcel.conversation
     for file in claimed.parcel.files:
         if await store.blob(file.sha256) is None:
             return f"the bytes of {file.name} are damaged or missing on this disk"
-    if asker is None or account is None:
+    if account is None:
         return ""
-    paired = await store.is_paired(where.platform, where.account, asker.author.id)
-    verdict = still_may(asker, where, account.access, trusts_senders=account.trusts_senders, paired=paired)
-    if verdict.standing is Standing.MAY_COMMAND:
-        return ""
-    return f"the sender who asked for it may no longer command the agent ({verdict.reason})"
+    for asker in claimed.askers:
+        paired = await store.is_paired(where.platform, where.account, asker.author.id)
+        verdict = still_may(asker, where, account.access, trusts_senders=account.trusts_senders, paired=paired)
+        if verdict.standing is not Standing.MAY_COMMAND:
+            return f"a sender who asked for it may no longer command the agent ({verdict.reason})"
+    return ""
 
 
-def to_hear(arrival: Arrival, access: AccessConfig, verdict: Verdict) -> bool:
+def to_hear(arrival: Arrival, access: AccessConfig, verdict: Verdict, facts: ChannelFacts = NO_FACTS) -> bool:
     """Whether only its sound can tell if a message addresses the agent: of a sender who may then command it."""
     if not isinstance(arrival, Message) or arrival.author.is_bot or arrival.author.is_agent:
         return False
@@ -117,7 +161,7 @@ def to_hear(arrival: Arrival, access: AccessConfig, verdict: Verdict) -> bool:
         return False
     is_silent = not arrival.text.strip() and not any((ref.caption or "").strip() for ref in arrival.media)
     is_voice = any(ref.kind in (MediaKind.VOICE, MediaKind.AUDIO) for ref in arrival.media)
-    addressed = decide(replace(arrival, addressed=True), access)
+    addressed = decide(replace(arrival, addressed=True), access, facts=facts)
     return is_silent and is_voice and addressed.standing is Standing.MAY_COMMAND
 
 
@@ -132,12 +176,13 @@ def may_pair(arrival: Arrival, access: AccessConfig) -> bool:
         return False
     if isinstance(arrival, Message | Unsupported):
         return arrival.chat_type is ChatType.DIRECT and (arrival.addressed or isinstance(arrival, Unsupported))
-    return arrival.conversation.channel not in access.channels
+    return access.rules(arrival.conversation.channel) is None
 
 
 def may_ask(arrival: Arrival, access: AccessConfig) -> bool:
     """Whether the owner is asked about a group: the agent was added there, or a person addresses it there."""
-    if access.groups != "ask" or arrival.conversation.channel in access.channels:
+    server = arrival.server if isinstance(arrival, Message | Unsupported) else ""
+    if access.groups != "ask" or access.rules(arrival.conversation.channel, server) is not None:
         return False
     if isinstance(arrival, Unsupported):
         return arrival.presence is Presence.ADDED and arrival.chat_type is not ChatType.DIRECT
@@ -175,14 +220,12 @@ def _place(
     arrival: Arrival,
     access: AccessConfig,
     *,
-    trusts_senders: bool,
     about: StoredMessage | None,
     heard: bool,
     paired: bool,
+    facts: ChannelFacts,
 ) -> Verdict:
-    if trusts_senders:
-        return _may_command("logged in")
-    listed = arrival.conversation.channel in access.channels
+    listed = _is_listed(arrival, access, facts)
     if isinstance(arrival, Message | Unsupported):
         direct = arrival.chat_type is ChatType.DIRECT
     elif isinstance(arrival, DeliveryStatus):
@@ -194,10 +237,20 @@ def _place(
     else:
         direct = not listed
     if not direct:
-        return _channel(arrival, access)
+        return _channel(arrival, access, facts)
     verdict = _direct(arrival.author, access, paired=paired)
     overheard = isinstance(arrival, Message) and not arrival.addressed and verdict.standing is Standing.MAY_COMMAND
     return _overheard() if overheard else verdict
+
+
+def _is_listed(arrival: Arrival, access: AccessConfig, facts: ChannelFacts) -> bool:
+    """Whether rules for channels count here; those for several count for no direct conversation."""
+    if arrival.conversation.channel in access.channels:
+        return True
+    told = None if isinstance(arrival, DeliveryStatus) else arrival.chat_type
+    is_direct = facts.is_direct if told is None else told is ChatType.DIRECT
+    # Of a change whose channel is unknown, no message is kept.
+    return is_direct is False and access.rules(arrival.conversation.channel, facts.server) is not None
 
 
 def _may_be_early(arrival: Arrival, *, heard: bool) -> bool:
@@ -220,8 +273,8 @@ def _direct(author: Author | None, access: AccessConfig, *, paired: bool) -> Ver
     return _may_command("paired") if paired else _denied("not paired")
 
 
-def _channel(arrival: Arrival, access: AccessConfig) -> Verdict:
-    rules = access.channels.get(arrival.conversation.channel)
+def _channel(arrival: Arrival, access: AccessConfig, facts: ChannelFacts) -> Verdict:
+    rules = access.rules(arrival.conversation.channel, facts.server)
     if rules is None:
         return _denied("the channel is not listed")
     if arrival.author is None:
@@ -229,8 +282,16 @@ def _channel(arrival: Arrival, access: AccessConfig) -> Verdict:
     if not _on(rules.senders, arrival.author):
         return _observed("not on the channel's list")
     if isinstance(arrival, Message | Unsupported) and rules.mention and not arrival.addressed:
-        return _overheard()
+        why = _addressed(arrival, access, rules, facts) if isinstance(arrival, Message) else ""
+        return _may_command(why) if why else _overheard()
     return _may_command("on the channel's list")
+
+
+def _addressed(message: Message, access: AccessConfig, rules: ChannelAccess, facts: ChannelFacts) -> str:
+    """Why a message without a mention addresses the agent all the same; empty if it does not."""
+    if word := wake_word(message, access.words(rules)):
+        return f"says {word!r}"
+    return continued(facts.spoke, message, access, rules)
 
 
 def _on(senders: Sequence[str], author: Author) -> bool:

@@ -17,7 +17,7 @@ from belino.cassette.pseudonyms import Pseudonyms, Secrets
 from belino.config import AccessConfig, AdapterConfig, Config
 from belino.domain.errors import StoreError
 from belino.domain.media import Blob
-from belino.domain.message import ConversationKey
+from belino.domain.message import SERVER, ConversationKey
 from belino.domain.ports import Clock
 from belino.gateway.recorded_readings import reading_header
 from belino.gateway.recorder import Recorder, Recording
@@ -200,10 +200,17 @@ def _adapter(config: AdapterConfig, records: list[Json]) -> Json:
         "access": {
             "senders": [each for each in access.senders if each in said],
             "direct": access.direct,
+            "bot_turns": access.bot_turns,
             "channels": [
-                {"id": own, "senders": [each for each in rule.senders if each in said], "mention": rule.mention}
+                {
+                    "id": own,
+                    "senders": [each for each in rule.senders if each in said],
+                    "mention": rule.mention,
+                    "participation_minutes": access.minutes(rule),
+                    "wake_words": list(access.words(rule)),
+                }
                 for own, rule in access.channels.items()
-                if own in said
+                if own in said or own.startswith(SERVER)
             ],
         },
     }

@@ -26,23 +26,26 @@ from belino.delivery.connections import Account
 from belino.delivery.outgoing_files import Keeper
 from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews, Sender, SenderCallbacks
+from belino.delivery.typing import Signs
 from belino.domain import tokens
 from belino.domain.audit import Audit
 from belino.domain.errors import Busy, MediaError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey
-from belino.domain.outcome import CacheSize, Counters, Finding, TurnState
+from belino.domain.outcome import CacheSize, Counters, Finding, MessageOutcome, TurnState
 from belino.domain.ports import Adapter, Agent, Clock, Taken
 from belino.domain.stored import ClaimedParcel, ParcelRecord, StoredMessage, Tidied
 from belino.domain.turn import Toolbox
-from belino.gateway.access import why_not_still
+from belino.gateway.access import wake_words, why_not_still
 from belino.gateway.accounts import Accounts, MakeAdapter, TakesPosts, from_registry
 from belino.gateway.cassettes import WrittenCassette, begin, finish, secrets_of
+from belino.gateway.commands import CommandCallbacks, Commands
 from belino.gateway.events import EventBus
 from belino.gateway.explain import retry_failed
 from belino.gateway.health import HealthBoard
 from belino.gateway.intake import Intake, IntakeCallbacks
+from belino.gateway.joining import Joiner
 from belino.gateway.maintenance import Backups, Maintenance, index_ahead, try_all_decoders
 from belino.gateway.media_views import MediaViews
 from belino.gateway.operations import AccountOperations
@@ -61,8 +64,9 @@ from belino.storage.home import Home
 from belino.storage.static_vectors import SearchConfig
 from belino.storage.store import Store, open_store
 from belino.turns.agents import Agents
+from belino.turns.environment import Environment, TurnMedia, TurnObservers
 from belino.turns.reply import Downloads, Flushed, Replies
-from belino.turns.runner import Environment, TurnMedia, TurnObservers, TurnRunner
+from belino.turns.runner import TurnRunner
 
 if TYPE_CHECKING:
     from belino.gateway.readings import BackgroundReadings
@@ -207,6 +211,7 @@ class Gateway(AccountOperations, MediaViews):
             others.append(group.create_task(index_ahead(self.store, self.clock)))
             others.append(group.create_task(try_all_decoders(self.clock)))
             others.append(group.create_task(self._backups.run()))
+            others.append(group.create_task(self._signs.run()))
             self._readers.start(group)
             await self._stopping.wait()
             failpoint("stop.begin")
@@ -342,6 +347,7 @@ class Gateway(AccountOperations, MediaViews):
             self.store, self._fetcher, self._replies, config=self.config, home=self.home, clock=self.clock
         )
         self._backups = Backups(self.config.backup, self.home, self.clock)
+        self._signs = Signs(self.adapters, self.config.delivery.sign, self.clock)
         self._turns = self._make_turns()
         self._sessions = Sessions(
             self.store,
@@ -356,7 +362,27 @@ class Gateway(AccountOperations, MediaViews):
             self._new_understanding, self._new_read_ahead, ahead=lambda: self.config.tools.media.read_ahead != "off"
         )
         opening.push_async_callback(self._readers.close)
+        self._commands = self._make_commands()
         self._intake = self._make_intake()
+
+    def _make_commands(self) -> Commands:
+        callbacks = CommandCallbacks(
+            abort=self._turns.abort,
+            put=self._sender.wake,
+            changed=self._stopped,
+            speaks=lambda: None if self.speaker is None else self.speaker.config.auto,
+        )
+        return Commands(self.store, self.agents, self.adapters, callbacks)
+
+    def _arrived(self, arrival: Arrival, taken: Taken) -> None:
+        self.recorder.arrived(arrival, taken)
+        if taken.outcome is MessageOutcome.WAITING:
+            self._signs.waits(arrival.conversation, arrival.id)
+
+    def _stopped(self, message: StoredMessage) -> None:
+        """Publish a message that no turn answers any more."""
+        self._signs.forget(message.conversation, message.id)
+        self.notices.message(message)
 
     def _make_intake(self) -> Intake:
         return Intake(
@@ -368,12 +394,14 @@ class Gateway(AccountOperations, MediaViews):
             notices=self.notices,
             counters=self.counters,
             callbacks=IntakeCallbacks(
-                arrived=self.recorder.arrived,
+                arrived=self._arrived,
                 deleted=self._upkeep.deletion,
                 pairing_offered=self._sender.wake,
                 heard=self._health.heard,
             ),
+            commands=self._commands,
             groups=self.groups,
+            joiner=Joiner(self.config.sessions, self.adapters, self._turns.underway),
             hears_first=self.config.tools.media.audio_preflight,
         )
 
@@ -396,13 +424,26 @@ class Gateway(AccountOperations, MediaViews):
             self.agents,
             self.adapters,
             media=TurnMedia(
-                fetcher=self._fetcher, renderer=lambda: self.renderer, understanding=lambda: self.understanding
+                fetcher=self._fetcher,
+                renderer=lambda: self.renderer,
+                understanding=lambda: self.understanding,
+                wake_words=lambda where: wake_words(
+                    self.store, where, self._access.get((where.platform, where.account))
+                ),
             ),
             history=self.history,
             replies=self._replies,
             environment=Environment(config=self.config, home=self.home, clock=self.clock, insist=self._insist),
             observers=TurnObservers(
-                events=self.notices, counters=self.counters, recorder=self.recorder, replied=self._sender.wake
+                events=self.notices,
+                counters=self.counters,
+                recorder=self.recorder,
+                owners=self.owners,
+                replied=self._sender.wake,
+                signs=self._signs,
+                commanded=lambda command, turn, message_id: self._commands.effect(
+                    command, turn.conversation, message_id, reply_to=turn.reply_to
+                ),
             ),
         )
 
@@ -423,6 +464,7 @@ class Gateway(AccountOperations, MediaViews):
             clock=self.clock,
             put=self._sender.wake,
             speaker=self.speaker,
+            inline_code_lines=self.config.delivery.inline_code_lines,
         )
 
     def _make_history(self) -> History:

@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import Protocol
 
 from belino.config import SessionsConfig
+from belino.domain.choice import chosen_number
+from belino.domain.commands import ChatCommand
 from belino.domain.errors import ScopeError, StoreError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import MediaRef
@@ -14,8 +16,18 @@ from belino.domain.message import Arrival, ChatType, ConversationKey, Deletion, 
 from belino.domain.outcome import Counters, MessageOutcome, Standing, TurnState
 from belino.domain.ports import Accept, Clock, Incoming, Taken
 from belino.domain.stored import ScreenedArrival, StoredMessage, Verdict
-from belino.gateway.access import AccountAccess, decide, is_leaving, may_ask, may_pair, offer_pairing, to_hear
+from belino.gateway.access import (
+    AccountAccess,
+    channel_facts,
+    decide,
+    is_leaving,
+    may_ask,
+    may_pair,
+    offer_pairing,
+    to_hear,
+)
 from belino.gateway.events import EventBus
+from belino.gateway.joining import Joiner
 from belino.gateway.sessions import Sessions
 from belino.storage.store import Store
 
@@ -44,6 +56,14 @@ class AsksOwners(Protocol):
     async def obey(self, message: Message) -> str | None: ...
 
 
+class CarriesOut(Protocol):
+    """The part of the commands that intake needs; see gateway/commands.py."""
+
+    def find(self, arrival: Arrival) -> ChatCommand | None: ...
+    async def screen(self, judged: ScreenedArrival) -> ScreenedArrival: ...
+    async def done(self, judged: ScreenedArrival, taken: Taken) -> None: ...
+
+
 class Intake:
     """Screens and stores every arrival of every platform."""
 
@@ -58,7 +78,9 @@ class Intake:
         notices: EventBus,
         counters: Counters,
         callbacks: IntakeCallbacks,
+        commands: CarriesOut | None = None,
         groups: AsksOwners | None = None,
+        joiner: Joiner,
         hears_first: bool = False,
     ) -> None:
         """`hears_first`: voice messages are read before it is known whether they address the agent."""
@@ -70,7 +92,9 @@ class Intake:
         self._notices = notices
         self._counters = counters
         self._callbacks = callbacks
+        self._commands = commands
         self._groups = groups
+        self._joiner = joiner
         self.hears_first = hears_first
 
     def for_account(self, platform: str, account: str) -> Accept:
@@ -90,7 +114,8 @@ class Intake:
         taken: list[Taken] = []
         run: list[ScreenedArrival] = []
         for arrival, cursor in incoming:
-            if _is_about_any(arrival, run):  # access to a change is decided by the message as it is stored
+            # Access to a change is decided by the message as it is stored, and a command by all that came before it.
+            if _is_about_any(arrival, run) or (self._commands is not None and self._commands.find(arrival)):
                 taken += await self._take(run)
                 run = []
             judged = await self._judged(arrival, cursor)
@@ -115,7 +140,8 @@ class Intake:
     async def _judged(self, arrival: Arrival, cursor: str | None) -> ScreenedArrival:
         verdict = self._too_long(arrival)
         if verdict is None:
-            verdict = await self._obeyed(arrival) or await self._judge(arrival)
+            arrival, chosen = await self._chosen(arrival)
+            verdict = chosen or await self._obeyed(arrival) or await self._judge(arrival)
             if verdict.standing is Standing.DENIED:
                 await self._offer_pairing(arrival)
                 await self._ask_owners(arrival)
@@ -123,7 +149,27 @@ class Intake:
         if isinstance(arrival, Message) and arrival.album is not None:
             # Every item extends the wait, also one without a mention: in a group only the first item has it.
             ready = self._clock.now() + timedelta(milliseconds=self._config.album_window_ms)
-        return ScreenedArrival(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready)
+        joining = self._joiner.joining(arrival, verdict)
+        judged = ScreenedArrival(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready, joining=joining)
+        return judged if self._commands is None else await self._commands.screen(judged)
+
+    async def _chosen(self, arrival: Arrival) -> tuple[Arrival, Verdict | None]:
+        """A press, or the number of a choice, as the message that it is; with a verdict if the choice is refused."""
+        if not isinstance(arrival, Message):
+            return arrival, None
+        where, sender, key = arrival.conversation, arrival.author.id, arrival.press
+        if key is None and (number := chosen_number(arrival.text)) is not None and not arrival.media:
+            key = await self._store.numbered_choice(where, sender, number)
+        if key is None:
+            return arrival, None
+        asked = replace(arrival, addressed=True)
+        if (verdict := await self._judge(asked)).standing is not Standing.MAY_COMMAND:
+            return arrival, verdict if arrival.press is None else replace(verdict, standing=Standing.DENIED)
+        chosen = await self._store.choose(key, where, sender=sender, message_id=arrival.id)
+        if not chosen.refused:
+            self._callbacks.pairing_offered(where)  # the edit of the question is in the outbox
+            return replace(asked, text=chosen.text), None
+        return arrival, Verdict(standing=Standing.DENIED, reason=chosen.refused) if arrival.press else None
 
     async def _take(self, run: Sequence[ScreenedArrival]) -> tuple[Taken, ...]:
         """Store screened arrivals in one commit; if that fails, one by one up to the one that fails, which raises."""
@@ -150,12 +196,15 @@ class Intake:
             self._callbacks.deleted()
         try:
             for judged, one in zip(run, taken, strict=True):
-                if one.outcome not in (MessageOutcome.DENIED, MessageOutcome.DUPLICATE):
-                    await self._tell(judged.arrival, waits=one.outcome is MessageOutcome.WAITING)
+                if one.completes or one.outcome not in (MessageOutcome.DENIED, MessageOutcome.DUPLICATE):
+                    await self._tell(judged.arrival, waits=one.turn is not None)
+                if self._commands is not None:
+                    await self._commands.done(judged, one)
         finally:
             for judged, one in zip(run, taken, strict=True):
-                if one.outcome is MessageOutcome.WAITING:
-                    self._sessions.wake(judged.arrival.conversation)
+                if one.turn is not None:
+                    again = self._joiner.settle(judged, one)
+                    self._sessions.wake(judged.arrival.conversation, judged.arrival.id, again=again)
 
     def _too_long(self, arrival: Arrival) -> Verdict | None:
         """Why an arrival is refused by its size, before its sender is checked."""
@@ -173,10 +222,17 @@ class Intake:
             about = await self._kept(arrival.conversation, arrival.message_id)
             heard = about is not None or bool(await self._store.history(arrival.conversation.whole_channel, limit=1))
         paired = self._may_pair(arrival) and await self._is_paired(arrival)
+        facts = await channel_facts(self._store, arrival, account)
         verdict = decide(
-            arrival, account.access, trusts_senders=account.trusts_senders, about=about, heard=heard, paired=paired
+            arrival,
+            account.access,
+            trusts_senders=account.trusts_senders,
+            about=about,
+            heard=heard,
+            paired=paired,
+            facts=facts,
         )
-        if self.hears_first and to_hear(arrival, account.access, verdict):
+        if self.hears_first and to_hear(arrival, account.access, verdict, facts):
             # A turn reads it first, and goes on only if it names the agent.
             return replace(verdict, answer=True)
         return verdict
@@ -264,9 +320,9 @@ class _AccountIntake:
 
 
 def _is_about_any(arrival: Arrival, run: Sequence[ScreenedArrival]) -> bool:
-    """Whether an arrival changes a message that is screened and not stored yet."""
+    """Whether an arrival changes a message that is screened and not stored yet, or is a bot's, which are counted."""
     if isinstance(arrival, Message | Unsupported):
-        return False
+        return arrival.author.is_bot and not arrival.author.is_agent and bool(run)
     about = (arrival.conversation.whole_channel, arrival.message_id)
     return any((judged.arrival.conversation.whole_channel, judged.arrival.id) == about for judged in run)
 

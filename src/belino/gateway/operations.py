@@ -8,16 +8,19 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
+from belino.aio.deadline import beside
 from belino.cassette.pseudonyms import Secrets
 from belino.config import AdapterConfig, Config
 from belino.context.history import History
 from belino.delivery.connections import Account
 from belino.delivery.send import Sender
+from belino.delivery.typing import Signs
 from belino.domain.outcome import Counters
 from belino.domain.ports import Adapter, Clock
 from belino.gateway.access import AccountAccess, with_groups
 from belino.gateway.accounts import Accounts, MadeAccount, take_over
 from belino.gateway.cassettes import secrets_of
+from belino.gateway.commands import offer_commands
 from belino.gateway.events import EventBus
 from belino.gateway.health import AdapterHealth, HealthBoard
 from belino.gateway.intake import Intake
@@ -57,6 +60,7 @@ class AccountOperations(ABC):
     _readers: MediaReaders
     _replies: Replies
     _rng: Random
+    _signs: Signs
     _sender: Sender
     _turns: TurnRunner
 
@@ -99,6 +103,8 @@ class AccountOperations(ABC):
         if agents is not None:
             await self.agents.adopt(agents)
         self._sender.reconfigure(new.delivery)
+        self._replies.inline_code_lines = new.delivery.inline_code_lines
+        self._signs.mode = new.delivery.sign
         self.history.reconfigure(new.pace)
         self._turns.reconfigure(new)
         self._intake.hears_first = new.tools.media.audio_preflight
@@ -130,16 +136,18 @@ class AccountOperations(ABC):
                 self._access[account] = self._account_access(config)
 
     async def _listen(self, account: Account) -> None:
-        await keep_running(
-            self.adapters[account],
-            account[1],
-            self._intake.for_account(*account),
-            inbox=self.store,
-            clock=self.clock,
-            rng=self._rng,
-            report=partial(self._report, account),
-            nudged=self.accounts.nudge(account),
-        )
+        adapter = self.adapters[account]
+        async with beside(offer_commands(adapter)):
+            await keep_running(
+                adapter,
+                account[1],
+                self._intake.for_account(*account),
+                inbox=self.store,
+                clock=self.clock,
+                rng=self._rng,
+                report=partial(self._report, account),
+                nudged=self.accounts.nudge(account),
+            )
 
     def _report(self, account: Account, health: AdapterHealth) -> None:
         self._health.listening(account, health)

@@ -130,8 +130,9 @@ class BackgroundReadings:
         chat_type = await self._store.chat_type(where.whole_channel)
         if account is None or chat_type is None:
             return False
+        facts = await self._store.channel_facts(where)
         paired = await self._store.is_paired(where.platform, where.account, record.author.id)
-        asker = Requester(author=record.author, chat_type=chat_type)
+        asker = Requester(author=record.author, chat_type=chat_type, server=facts.server)
         verdict = still_may(asker, where, account.access, trusts_senders=account.trusts_senders, paired=paired)
         return verdict.standing is Standing.MAY_COMMAND
 

@@ -151,7 +151,7 @@ class Recorder:
             return
         _, payload, known = self._parsed.pop(id(arrival), (arrival, None, {}))
         where = arrival.conversation
-        if taken.outcome in _UNKEPT or not self._is_in_scope(where):
+        if (taken.outcome in _UNKEPT and not taken.completes) or not self._is_in_scope(where):
             return
         self._open.add(where.whole_channel)
         sealed = {value for ref in _media(arrival) for value in ref.sealed.values()}

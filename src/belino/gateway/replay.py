@@ -43,6 +43,7 @@ from belino.understanding.read import Hold, Understanding
 TURN_SECONDS = 120.0
 SENDING_SECONDS = 30.0
 POLL_SECONDS = 0.02
+UNLIMITED = 1_000
 _UNDER_WAY = frozenset({ParcelState.READY, ParcelState.SENDING})
 _PLACEHOLDER = re.compile(rf"(?:[a-z]{{1,8}}-)?{PLACEHOLDER}")
 
@@ -244,9 +245,13 @@ def _account(told: object) -> AdapterConfig:
         access=AccessConfig(
             senders=_texts(access.get("senders")),
             direct="list" if access.get("direct") == "list" else "pairing",
+            bot_turns=_number(access.get("bot_turns"), UNLIMITED),
             channels={
                 str(each.get("id")): ChannelAccess(
-                    senders=_texts(each.get("senders")), mention=each.get("mention") is not False
+                    senders=_texts(each.get("senders")),
+                    mention=each.get("mention") is not False,
+                    participation_minutes=_number(each.get("participation_minutes"), 0),
+                    wake_words=_texts(each.get("wake_words")),
                 )
                 for each in (channels if isinstance(channels, list) else ())
                 if isinstance(each, dict)
@@ -254,6 +259,11 @@ def _account(told: object) -> AdapterConfig:
         ),
         options=_options(plugin.config_type, told.get("options"), told.get("secrets")),
     )
+
+
+def _number(told: object, unknown: int) -> int:
+    """A number of a cassette; older ones do not have it."""
+    return told if type(told) is int and told >= 0 else unknown
 
 
 def _options(kind: type[Any], told: object, hidden: object) -> Any:

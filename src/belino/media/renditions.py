@@ -50,7 +50,9 @@ _WIDEST_SCAN = (
     " You see pages 99999-99999, which are pictures. Not shown: pages 99999-99999; as=image with pages=99999 shows it."
 )
 EMPTY = "the file is empty"
-_COPY = "as=file gives the path of a copy"
+COPY = "as=file gives a copy in your folder"
+NO_FILES = "send_media with its ref can send it on"
+"""Instead of a copy, for an agent that opens no files."""
 
 
 class CannotRender(MediaError):
@@ -82,6 +84,7 @@ class RenderOptions:
     cursor: str | None = None
     max_tokens: int | None = None
     sees_images: bool = True
+    opens_files: bool = True
     block_bytes: int = 1024 * 1024
     block_side: int = 1568
 
@@ -134,13 +137,13 @@ async def as_text(renderer: Renderer, item: Item, wish: RenderOptions, dress: Dr
     if not item.blob.size:
         raise CannotRender(EMPTY)
     if not has_text(mime) and mime not in SUBTITLED:
-        raise CannotRender(f"belino finds no text in {mime}", _COPY)
+        raise CannotRender(f"belino finds no text in {mime}", COPY)
     place = _place(wish)
     text = await renderer.reading(item.blob, mime=mime, name=item.name, first=place.part, last=place.last)
     if not text.parts or (text.unread is not None and mime != PDF):
         if 0 < text.total < place.part:
             raise CannotRender(only_so_many(text))
-        raise CannotRender(why_unread(text), "as=frames or as=sheet shows it" if mime in SUBTITLED else _COPY)
+        raise CannotRender(why_unread(text), "as=frames or as=sheet shows it" if mime in SUBTITLED else COPY)
     room, notes = wish.max_tokens or TEXT_TOKENS, _notes(text, place)
 
     def price(body: str) -> int:
@@ -164,7 +167,7 @@ async def as_pages(renderer: Renderer, item: Item, wish: RenderOptions, *, thumb
     first, last = wish.pages or (1, 1)
     text = await renderer.reading(item.blob, mime=item.blob.mime, name=item.name, first=first, last=first)
     if not text.total or first > text.total:
-        raise CannotRender(only_so_many(text)) if text.total else CannotRender(why_unread(text), _COPY)
+        raise CannotRender(only_so_many(text)) if text.total else CannotRender(why_unread(text), COPY)
     last = min(last or text.total, text.total)
     drawn, numbers = await _pages(renderer, item, wish, range(first, last + 1), wish.max_tokens or PICTURE_TOKENS)
     if not numbers:
@@ -182,7 +185,7 @@ async def as_pages(renderer: Renderer, item: Item, wish: RenderOptions, *, thumb
 async def as_picture(renderer: Renderer, item: Item, wish: RenderOptions, *, thumb: bool = False) -> Rendered:
     """A picture within the limits: upright, without metadata."""
     if item.blob.mime not in DRAWN_MIMES:
-        raise CannotRender(f"{item.blob.mime} is not a picture", _COPY)
+        raise CannotRender(f"{item.blob.mime} is not a picture", COPY)
     facts = await renderer.probe(item.blob)
     wish = _small(wish) if thumb else wish
     side = side_within(_room(item, wish), (facts.width, facts.height), wish.block_side)
@@ -333,7 +336,8 @@ async def with_scans(
     """Scanned pages are shown as pictures, as far as there is room; the others are named."""
     which, are = _named(DocumentUnit.PAGE, silent), "is a picture" if len(silent) == 1 else "are pictures"
     if not wish.sees_images:
-        return replace(told, about=f"{told.about} There {are} instead of text on {which}; {_COPY}.")
+        copy = f"; {COPY}" if wish.opens_files else ""
+        return replace(told, about=f"{told.about} There {are} instead of text on {which}{copy}.")
     try:
         drawn, numbers = await _pages(renderer, item, wish, silent, room)
     except MediaError as error:

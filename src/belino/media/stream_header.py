@@ -43,6 +43,9 @@ class SoundFacts:
     rate: int | None = None
     """Samples a second; headers alone do not contain it."""
     channels: int | None = None
+    width: int | None = None
+    height: int | None = None
+    """Of the picture of a video, as it is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,8 @@ def sound_facts(file: BinaryIO, mime: str) -> SoundFacts:
     except (IndexError, ZeroDivisionError, struct.error):  # a truncated header, or a time scale of zero
         return SoundFacts()
     plausible = facts.seconds is not None and 0 < facts.seconds < LONGEST
-    return SoundFacts(codec=facts.codec, seconds=facts.seconds if plausible else None)
+    seconds = facts.seconds if plausible else None
+    return SoundFacts(codec=facts.codec, seconds=seconds, width=facts.width, height=facts.height)
 
 
 def film_facts(head: bytes) -> FilmFacts | None:
@@ -157,7 +161,23 @@ def _mp4(file: BinaryIO, head: bytes, size: int) -> SoundFacts:
     long = moov[at + 4] == 1
     scale_at, width = (at + 24, 8) if long else (at + 16, 4)
     scale = int.from_bytes(moov[scale_at : scale_at + 4])
-    return SoundFacts(codec=codec, seconds=int.from_bytes(moov[scale_at + 4 : scale_at + 4 + width]) / scale)
+    seconds = int.from_bytes(moov[scale_at + 4 : scale_at + 4 + width]) / scale
+    wide, high = _mp4_size(moov)
+    return SoundFacts(codec=codec, seconds=seconds, width=wide, height=high)
+
+
+def _mp4_size(moov: bytes) -> tuple[int | None, int | None]:
+    """Width and height of the first track with a picture, turned as its matrix says."""
+    at = moov.find(b"tkhd")
+    while at >= 0:
+        matrix = at + 4 + (52 if moov[at + 4] == 1 else 40)
+        size = moov[matrix + 36 : matrix + 44]
+        wide, high = int.from_bytes(size[:2]), int.from_bytes(size[4:6])
+        if len(size) == 8 and 0 < wide <= WIDEST and 0 < high <= WIDEST:
+            turned = moov[matrix : matrix + 4] == b"\0\0\0\0"
+            return (high, wide) if turned else (wide, high)
+        at = moov.find(b"tkhd", at + 4)
+    return None, None
 
 
 def _moov(file: BinaryIO, size: int) -> bytes:

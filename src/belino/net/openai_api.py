@@ -1,14 +1,16 @@
 """OpenAI's API format, which many servers have: chat completions, responses and audio transcriptions."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from belino.domain.errors import ProviderError
+from belino.domain.ports import ProviderContext
 from belino.domain.reading import Material, Read, ReadingOptions, Skill
 from belino.net.json_fields import Raw, has, real, table, tables, words
-from belino.net.model_api import JsonBody, ModelApi, data_url, outgoing
+from belino.net.model_api import JsonBody, ModelApi, RemoteConfig, data_url, outgoing
 from belino.net.model_text import (
     TimedWord,
     finished,
@@ -48,6 +50,40 @@ class PictureRequest:
     @property
     def prompt(self) -> str:
         return prompt_for(self.skill, self.material, self.options)
+
+
+class OpenAiModels(ABC):
+    """The models of one service with this API; a provider adds how a request for pictures is made."""
+
+    skills = frozenset({Skill.TRANSCRIBE, Skill.DESCRIBE, Skill.READ_TEXT})
+    local = False
+    languages: frozenset[str] | None = None
+    official_url: ClassVar[str]
+    speech_model: ClassVar[str]
+    vision_model: ClassVar[str]
+    speech_bytes: ClassVar[int]
+    image_bytes: ClassVar[int]
+    transcript_format: TranscriptFormat = "auto"
+
+    def __init__(self, name: str, config: RemoteConfig, context: ProviderContext) -> None:
+        self._chosen = config.model
+        self._api = ModelApi(name, config, context, own_url=self.official_url)
+
+    def model(self, skill: Skill) -> str:
+        return self._chosen or (self.speech_model if skill is Skill.TRANSCRIBE else self.vision_model)
+
+    async def read(self, skill: Skill, material: Sequence[Material], options: ReadingOptions) -> Read:
+        model = self.model(skill)
+        async with self._api.within(options.timeout):
+            if skill is Skill.TRANSCRIBE:
+                self._api.check_sizes(material, self.speech_bytes)
+                return await transcribe(self._api, material, options, model=model, form=self.transcript_format)
+            self._api.check_sizes(material, self.image_bytes)
+            return await self._see(PictureRequest(model=model, skill=skill, material=material, options=options))
+
+    @abstractmethod
+    async def _see(self, request: PictureRequest) -> Read:
+        """Send the request with the settings of this service."""
 
 
 async def chat(api: ModelApi, request: PictureRequest) -> Read:

@@ -11,7 +11,10 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import CacheSize, MessageOutcome
 from belino.storage.database import Tx
 
-OWN = f"m.outcome = '{MessageOutcome.ANSWERED}' AND m.turn IS NULL"
+OWN = (
+    f"(m.outcome = '{MessageOutcome.ANSWERED}' "
+    f"OR (m.outcome = '{MessageOutcome.COMMAND}' AND m.author_marks & 2 <> 0)) AND m.turn IS NULL"
+)
 """Condition for messages sent by our own agents, for a query that names its messages m."""
 
 _TAKEN = """

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from belino.domain.joining import JoinReason
 from belino.domain.outcome import MediaOutcome, MessageOutcome, TurnState
 from belino.domain.reading import ReadingOutcome
 from belino.domain.reply import ParcelState
@@ -13,7 +14,7 @@ from belino.storage.blob_rows import RENDITION
 from belino.storage.database import Tx
 from belino.storage.dialect import marks
 from belino.storage.messages import OUTCOMES
-from belino.storage.parcels import UNASKED
+from belino.storage.parcels import COMMANDED, UNASKED
 
 
 def _nothing(_: Tx) -> Iterable[str]:
@@ -124,14 +125,26 @@ _MESSAGES = (
         cure=_UNEXPECTED,
         find=_messages(
             f"JOIN turns t ON t.id = m.turn WHERE m.outcome NOT IN {_ASKING} "
-            "OR m.conversation <> t.conversation OR (m.album IS NULL AND m.id <> t.message)"
+            "OR m.conversation <> t.conversation OR (m.joined = '' AND m.id <> t.message)"
         ),
+    ),
+    Rule(
+        kind="join unknown",
+        says="messages joined a turn for a reason that does not exist, or without a turn",
+        cure=_UNEXPECTED,
+        find=_messages(f"WHERE m.joined <> '' AND (m.turn IS NULL OR m.joined NOT IN {_set(JoinReason)})"),
     ),
     Rule(
         kind="message without reason",
         says="messages are unsupported and no reason is stored",
         cure=_UNEXPECTED,
         find=_messages(f"WHERE m.outcome = '{MessageOutcome.UNSUPPORTED}' AND m.reason = ''"),
+    ),
+    Rule(
+        kind="command without reason",
+        says="messages are commands and it is not stored what was done",
+        cure=_UNEXPECTED,
+        find=_messages(f"WHERE m.outcome = '{MessageOutcome.COMMAND}' AND m.author_marks & 2 = 0 AND m.reason = ''"),
     ),
     Rule(
         kind="message misplaced",
@@ -157,8 +170,7 @@ _TURNS = (
         cure=_UNEXPECTED,
         find=_turns(
             "WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = t.message AND m.turn = t.id) "
-            "AND NOT EXISTS (SELECT 1 FROM messages m "
-            "WHERE m.turn = t.id AND m.album IS NOT NULL AND m.turn IS NOT NULL)"
+            "AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.turn = t.id AND m.joined <> '')"
         ),
     ),
     Rule(
@@ -214,7 +226,8 @@ _PARCELS = (
         says="parcels answer a turn, or belong to a conversation, that is not stored",
         cure=_UNEXPECTED,
         find=_parcels(
-            f"WHERE (p.turn <> {UNASKED} AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = p.turn)) "
+            f"WHERE (p.turn NOT IN ({UNASKED}, {COMMANDED}) "
+            "AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = p.turn)) "
             "OR NOT EXISTS (SELECT 1 FROM conversations v WHERE v.id = p.conversation AND v.channel = p.channel)"
         ),
     ),

@@ -179,7 +179,7 @@ def _delete(tx: Tx, message: TableRow, at: int, now: int) -> str:
         tx.execute(
             "UPDATE turns SET state = 'aborted', reason = 'deleted before it was answered', ended = ? "
             "WHERE id = ? AND state = 'waiting' AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.deleted IS NULL "
-            "AND (m.id = turns.message OR m.turn = turns.id AND m.album IS NOT NULL AND m.turn IS NOT NULL))",
+            "AND (m.id = turns.message OR m.turn = turns.id AND m.joined <> ''))",
             (now, message["turn"]),
         )
     return APPLIED
@@ -269,7 +269,8 @@ def _arrived(tx: Tx, place: ConversationRow, since: int, until: int) -> Sequence
     between = _between(place, since, until)
     rows = tx.execute(
         "SELECT m.sent, m.id FROM messages m LEFT JOIN turns t ON t.id = m.turn "
-        f"WHERE m.conversation = ? AND m.id > ? AND m.id <= ? AND m.outcome <> 'recalled' AND {_UNTOLD}",
+        f"WHERE m.conversation = ? AND m.id > ? AND m.id <= ? AND m.outcome NOT IN ('recalled', 'command') "
+        f"AND {_UNTOLD}",
         (place.conversation, *between),
     )
     # Imported history has late numbers: the time it was sent shows whether the session missed it.
@@ -290,8 +291,8 @@ def _elsewhere(tx: Tx, place: ConversationRow, since: int, until: int) -> Sequen
     """What was said in other threads and in the channel itself, except by the agent, by thread."""
     return tx.execute(
         "SELECT v.thread, count(*) AS replies FROM messages m JOIN conversations v ON v.id = m.conversation "
-        "WHERE m.id > ? AND m.id <= ? AND m.conversation <> ? AND m.outcome <> 'recalled' AND m.deleted IS NULL "
-        "AND m.author_marks & 2 = 0 GROUP BY v.thread ORDER BY max(m.id) DESC",
+        "WHERE m.id > ? AND m.id <= ? AND m.conversation <> ? AND m.outcome NOT IN ('recalled', 'command') "
+        "AND m.deleted IS NULL AND m.author_marks & 2 = 0 GROUP BY v.thread ORDER BY max(m.id) DESC",
         (*_between(place, since, until), place.conversation),
     ).fetchall()
 

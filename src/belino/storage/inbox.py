@@ -1,11 +1,11 @@
 """Inbox: store arrivals and imported history, with the turns that answer them."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from belino.domain.failpoints import failpoint
+from belino.domain.joining import Joining
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message, Unsupported
 from belino.domain.outcome import MessageOutcome, Standing
@@ -13,9 +13,19 @@ from belino.domain.ports import Taken
 from belino.domain.stored import ScreenedArrival, Verdict
 from belino.storage.arrivals import ArrivalTally, count_denied, count_duplicate, find_cursor, move_cursor
 from belino.storage.changes import apply_changes, take_change, take_edition
-from belino.storage.database import Tx, to_micros
+from belino.storage.commands import carry_out
+from belino.storage.database import TableRow, Tx, to_micros
+from belino.storage.deletions import is_gone
 from belino.storage.encryption import Keys
-from belino.storage.messages import MessageRow, insert_message, quote_row, trace_of
+from belino.storage.joins import Join, When, add_to_turn, find_join, first_ready, start_again
+from belino.storage.messages import (
+    MessageRow,
+    insert_message,
+    note_changed,
+    note_media_change,
+    quote_row,
+    trace_of,
+)
 from belino.storage.refs import (
     FORWARDED,
     OWN,
@@ -36,16 +46,12 @@ from belino.storage.turns import ALBUM_WAIT, TurnVerbs
 
 _INSERT_TURN = """
 INSERT INTO turns (id, channel, conversation, number, message, author_id, album, trace, state, reason, attempt,
-    created, ready, input_tokens, output_tokens)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'waiting', '', 0, ?, ?, 0, 0)
-"""
-# At the new time, but not later than an album's whole wait or the time that is set already.
-_AWAIT_ALBUM = """
-UPDATE turns SET ready = CASE
-    WHEN ?1 <= ready OR ?1 <= created + ?2 THEN ?1 WHEN ready > created + ?2 THEN ready ELSE created + ?2 END
-WHERE id = ?3
+    created, ready, unfinished, input_tokens, output_tokens)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'waiting', '', 0, ?, ?, ?, 0, 0)
 """
 # Imported messages are never commands, whatever their sender: an old command must not run again.
+COMPLETED_WITHIN = timedelta(minutes=1)
+"""How long after a message a second copy of it may still say that it addresses the agent."""
 VERDICT = Verdict(standing=Standing.OBSERVED, reason="from the platform's history")
 
 
@@ -60,14 +66,15 @@ class InboxVerbs(TurnVerbs):
         cursor: str | None = None,
         ready: datetime | None = None,
         album_wait: timedelta = ALBUM_WAIT,
+        joining: Joining | None = None,
     ) -> Taken:
         """Commit arrival, refs, cursor and, if `verdict.answer`, a waiting turn; detect a duplicate by its id.
 
         A denied arrival moves the cursor and a counter and leaves nothing else. `ready` is when its turn may start (an
         album waits for its items; a later item of a waiting album joins it and moves its time, `album_wait` at most
-        from the first; one that comes later still gets a turn of its own).
+        from the first; one that comes later still gets a turn of its own). `joining` says how it may join others.
         """
-        judged = ScreenedArrival(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready)
+        judged = ScreenedArrival(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready, joining=joining)
         return (await self.take_in_all((judged,), album_wait=album_wait))[0]
 
     async def take_in_all(
@@ -78,7 +85,8 @@ class InboxVerbs(TurnVerbs):
         keys, arrivals = self._keys, sanitized(tuple(arrivals))
 
         def work(tx: Tx) -> tuple[Taken, ...]:
-            return tuple(take_in(tx, keys, judged, now, wait) for judged in arrivals)
+            batch: set[int] = set()
+            return tuple(take_in(tx, keys, judged, now, wait, batch) for judged in arrivals)
 
         return await self._database.write(work)
 
@@ -114,26 +122,19 @@ class InboxVerbs(TurnVerbs):
         await self._database.write(lambda tx: move_cursor(tx, platform, account, cursor))
 
 
-class When(NamedTuple):
-    """The times of an arrival, in microseconds."""
-
-    now: int
-    ready: int
-    album_wait: int
-    """How long an album waits for its items, counted from the first."""
-
-
 def take_in(
     tx: Tx,
     keys: Keys,
     judged: ScreenedArrival,
     now: int,
     album_wait: int,
+    batch: set[int],
 ) -> Taken:
-    """Store one arrival, in full or not at all."""
+    """Store one arrival, in full or not at all. `batch` collects the turns of arrivals that came together."""
     arrival, verdict = judged.arrival, judged.verdict
     tx.memo(ArrivalTally).add(arrival.conversation)
-    when = When(now=now, ready=now if judged.ready is None else to_micros(judged.ready), album_wait=album_wait)
+    ready = now if judged.ready is None else to_micros(judged.ready)
+    when = When(now=now, ready=ready, album_wait=album_wait, batch=batch)
     if judged.cursor is not None:
         move_cursor(tx, arrival.conversation.platform, arrival.conversation.account, judged.cursor)
         failpoint("store.take_in.cursor")
@@ -141,41 +142,53 @@ def take_in(
         count_denied(tx, arrival.conversation, verdict.reason)
         return Taken(outcome=MessageOutcome.DENIED, reason=verdict.reason)
     if isinstance(arrival, Message):
-        return _take_message(tx, keys, arrival, verdict, when)
+        return _take_message(tx, keys, arrival, judged, when)
     if isinstance(arrival, Unsupported):
         return _take_unsupported(tx, keys, arrival, verdict, when)
     return take_change(tx, keys, arrival, when.now)
 
 
-def _take_message(tx: Tx, keys: Keys, message: Message, verdict: Verdict, when: When) -> Taken:
+def _take_message(tx: Tx, keys: Keys, message: Message, judged: ScreenedArrival, when: When) -> Taken:
+    verdict = judged.verdict
     place = tx.memo(RowIds).conversation(tx, message.conversation, when.now)
-    call_channel(tx, place.channel, message.channel_name, message.chat_type)
-    joined = None if message.album is None else _waiting_album(tx, place, message, when)
-    turn = joined or (tx.memo(RowIds).next_turn(tx) if verdict.answer else None)
+    call_channel(tx, place.channel, message.channel_name, message.chat_type, message.server)
+    join = find_join(tx, place, message, verdict, judged.joining, when)
+    turn = _turn(tx, join, verdict)
     refs = with_ids(keys, message.conversation, message.media) if message.media else ()
     root = find_root(tx, place.channel.id, message.id, thread=message.conversation.thread, reply_to=message.reply_to)
     row = message_row(keys, message, verdict, place, turn, root, when.now)
+    row = row if join is None else row._replace(joined=join.why)
+    if judged.command is not None:
+        row = row._replace(outcome=MessageOutcome.COMMAND, reason=judged.command.reason)
     if message.thread_report is not None:
         take_report(tx, place.channel.id, message.id, message.thread_report, when.now)
     if (inserted := insert_message(tx, row)) is None:
         take_edition(tx, keys, message, row)
-        return _duplicate(tx, row, refs)
+        return _complete(tx, keys, message, judged, row, refs, when)
     if inserted.is_older:
         refs = refs_of_messages(tx, keys, [inserted.recalled]).get((inserted.recalled, OWN), ())
     failpoint("store.take_in.row")
     place.channel.seq += 1
-    if joined is not None:
-        latest = (when.ready, when.album_wait, joined)
-        tx.execute(_AWAIT_ALBUM, latest)
+    if join is not None:
+        add_to_turn(tx, join, message, judged.joining, when)
     elif turn is not None:
-        _insert_turn(tx, place, row, when.ready)
+        _insert_turn(tx, place, row, judged.joining, when)
+    elif judged.command is not None:
+        carry_out(tx, row, judged.command, when.now)
     if refs or message.quote is not None or message.forward is not None:
         insert_all_refs(tx, keys, message, refs, row)
     if inserted.recalled:
         succeed(tx, inserted.recalled, row.id, unclaimed=row.outcome == MessageOutcome.OBSERVED, now=when.now)
     adopt_replies(tx, row.channel, message.id, root)
     apply_changes(tx, keys, row.id, message.id, when.now)
-    return Taken(outcome=MessageOutcome(row.outcome), reason=verdict.reason, trace=row.trace, refs=refs)
+    return Taken(outcome=MessageOutcome(row.outcome), reason=row.reason, trace=row.trace, refs=refs, turn=turn)
+
+
+def _turn(tx: Tx, join: Join | None, verdict: Verdict) -> int | None:
+    """The turn that answers a message: one that it joins, or a new one."""
+    if join is not None:
+        return int(join.turn["id"])
+    return tx.memo(RowIds).next_turn(tx) if verdict.answer else None
 
 
 def message_row(
@@ -217,7 +230,7 @@ def message_row(
 def _take_unsupported(tx: Tx, keys: Keys, arrival: Unsupported, verdict: Verdict, when: When) -> Taken:
     """Store an unsupported message without text, with a reason that says what it was."""
     place = tx.memo(RowIds).conversation(tx, arrival.conversation, when.now)
-    call_channel(tx, place.channel, arrival.channel_name, arrival.chat_type)
+    call_channel(tx, place.channel, arrival.channel_name, arrival.chat_type, arrival.server)
     number = place.channel.id << SEQ_BITS | place.channel.seq + 1
     row = MessageRow(
         id=number,
@@ -246,7 +259,7 @@ def _take_unsupported(tx: Tx, keys: Keys, arrival: Unsupported, verdict: Verdict
         return _duplicate(tx, row, ())
     place.channel.seq += 1
     if row.turn is not None:
-        _insert_turn(tx, place, row, when.ready)
+        _insert_turn(tx, place, row, None, when)
     return Taken(outcome=MessageOutcome.UNSUPPORTED, reason=arrival.what, trace=row.trace)
 
 
@@ -259,8 +272,101 @@ def _duplicate(tx: Tx, row: MessageRow, refs: tuple[MediaRef, ...]) -> Taken:
     return Taken(outcome=MessageOutcome.DUPLICATE, reason="taken in before", trace=first["trace"], refs=refs)
 
 
-def _insert_turn(tx: Tx, place: Conversation, row: MessageRow, ready: int) -> None:
+def _complete(
+    tx: Tx,
+    keys: Keys,
+    message: Message,
+    judged: ScreenedArrival,
+    row: MessageRow,
+    refs: tuple[MediaRef, ...],
+    when: When,
+) -> Taken:
+    """Add to a stored message what a second copy of it has besides: files, what it quotes, words, that it is addressed.
+
+    A copy of an edited or deleted message adds nothing: the edit is newer.
+    """
+    taken = _duplicate(tx, row, refs)
+    first = tx.execute(
+        "SELECT * FROM messages WHERE channel = ? AND platform_id = ? AND kind = ? AND author_id = ? "
+        "AND conversation = ? AND deleted IS NULL AND edited IS NULL AND outcome <> 'recalled'",
+        (row.channel, row.platform_id, row.kind, row.author_id, row.conversation),
+    ).fetchone()
+    if first is None:
+        return taken
+    added = [*_add_words(tx, first, row), *_add_media(tx, keys, message, first, refs, when)]
+    turn = first["turn"] if added and start_again(tx, first["turn"], judged.joining, when) else None
+    if _is_addressed_now(first, judged.verdict, when):
+        turn = _add_turn(tx, first, row, judged, when)
+        added.append("that it addresses the agent")
+    if not added:
+        return taken
+    return replace(taken, reason=f"completes it: {', '.join(added)}", completes=True, turn=turn)
+
+
+def _add_words(tx: Tx, first: TableRow, row: MessageRow) -> Iterator[str]:
+    """Set the text and the quotes of the copy where the stored message has less."""
+    before, now = first["text"], row.text
+    if before != now and before in now:
+        note_changed(tx, [first["id"]])
+        tx.execute("UPDATE messages SET text = ? WHERE id = ?", (now, first["id"]))
+        yield "text"
+    for name, quote in (("quote", row.quote), ("forward", row.forward)):
+        if first[name] is None and quote is not None:
+            tx.execute(f"UPDATE messages SET {name} = ? WHERE id = ?", (quote, first["id"]))
+            yield f"a {name}"
+
+
+def _add_media(
+    tx: Tx, keys: Keys, message: Message, first: TableRow, refs: tuple[MediaRef, ...], when: When
+) -> Iterator[str]:
+    known = refs_of_messages(tx, keys, [first["id"]])
+    before = known.get((first["id"], OWN), ())
+    # A page that sends again names its uploads otherwise: only a message without files gets those of a copy.
+    new = () if before else [ref for ref in refs if not is_gone(tx, ref.id)]
+    waits = tx.execute("SELECT 1 FROM turns WHERE id = ? AND state = 'waiting'", (first["turn"],)).fetchone()
+    bearer = RefOwner(
+        message=first["id"],
+        channel=first["channel"],
+        conversation=first["conversation"],
+        author=message.author,
+        sent=first["sent"],
+        stored=when.now,
+        unclaimed=waits is None,  # its turn has not seen it: the sender's next question has it
+    )
+    if new:
+        note_media_change(tx, first["id"])
+        insert_refs(tx, keys, new, bearer)
+        yield "1 file" if len(new) == 1 else f"{len(new)} files"
+    for role, quote in ((QUOTED, message.quote), (FORWARDED, message.forward)):
+        if quote is not None and quote.media and (first["id"], role) not in known:
+            carried = replace(bearer, author=quote.author or message.author, unclaimed=False)
+            insert_refs(tx, keys, with_ids(keys, message.conversation, quote.media), carried, role)
+            yield f"media that is {role}"
+
+
+def _is_addressed_now(first: TableRow, verdict: Verdict, when: When) -> bool:
+    """Whether only the copy shows that a sender who might command the agent addresses it."""
+    is_overheard = first["outcome"] == MessageOutcome.OBSERVED and first["turn"] is None and first["sender_may_command"]
+    is_soon = when.now - first["received"] <= COMPLETED_WITHIN // timedelta(microseconds=1)
+    return bool(is_overheard and is_soon and verdict.answer and verdict.standing is Standing.MAY_COMMAND)
+
+
+def _add_turn(tx: Tx, first: TableRow, row: MessageRow, judged: ScreenedArrival, when: When) -> int:
+    place = tx.memo(RowIds).conversation(tx, judged.arrival.conversation, when.now)
+    turn = tx.memo(RowIds).next_turn(tx)
+    tx.execute(
+        "UPDATE messages SET standing = ?, reason = ?, outcome = ?, turn = ? WHERE id = ?",
+        (judged.verdict.standing, judged.verdict.reason, MessageOutcome.WAITING, turn, first["id"]),
+    )
+    tx.execute("UPDATE refs SET unclaimed = 0 WHERE channel = ? AND message = ?", (first["channel"], first["id"]))
+    own = row._replace(id=first["id"], conversation=first["conversation"], trace=first["trace"], turn=turn)
+    _insert_turn(tx, place, own, judged.joining, when)
+    return turn
+
+
+def _insert_turn(tx: Tx, place: Conversation, row: MessageRow, joining: Joining | None, when: When) -> None:
     place.turns += 1
+    when.batch.add(row.turn or 0)
     tx.execute(
         _INSERT_TURN,
         (
@@ -273,23 +379,10 @@ def _insert_turn(tx: Tx, place: Conversation, row: MessageRow, ready: int) -> No
             row.album,
             row.trace,
             row.received,
-            ready,
+            first_ready(joining, when),
+            int(joining is not None and joining.fills),
         ),
     )
-
-
-def _waiting_album(tx: Tx, place: Conversation, message: Message, when: When) -> int | None:
-    """The turn that waits for more of this author's album.
-
-    Whether the item itself addresses the agent does not matter: in a group only the first carries the mention. After a
-    restart it may wait past `album_wait`, for items that could not come before.
-    """
-    row = tx.execute(
-        "SELECT id FROM turns WHERE state = 'waiting' AND conversation = ?1 AND album = ?2 AND author_id = ?3 "
-        "AND (created + ?4 >= ?5 OR ready >= ?5) ORDER BY id DESC LIMIT 1",
-        (place.id, message.album, message.author.id, when.album_wait, when.now),
-    ).fetchone()
-    return None if row is None else int(row["id"])
 
 
 def insert_all_refs(tx: Tx, keys: Keys, message: Message, refs: tuple[MediaRef, ...], row: MessageRow) -> None:

@@ -418,16 +418,62 @@ CREATE TABLE owner_notices (
 ) STRICT, WITHOUT ROWID;
 """
 
-# The bytes of files that an account has fetched, by the platform's id of the file; deleted with the bytes. And what
-# platforms themselves have heard in sounds.
-M035_FILE_IDS = """
+# What people chose in a conversation by commands, and the message from which on its session knows what was said.
+M035_CHAT_SETTINGS = """
+CREATE TABLE chat_settings (
+    conversation INTEGER PRIMARY KEY, model TEXT, voice INTEGER, begun INTEGER NOT NULL DEFAULT 0
+) STRICT;
+"""
+
+# `joined`: why a message is answered with the turn of an earlier one; empty for the first message of a turn.
+# `unfinished`: the turn's last message fills the platform's limit, and may go on. `restarts` counts how often the turn
+# began again because a message joined it while it ran.
+M036_JOINED_MESSAGES = """
+ALTER TABLE messages ADD COLUMN joined TEXT NOT NULL DEFAULT '';
+UPDATE messages SET joined = 'album' WHERE album IS NOT NULL AND turn IS NOT NULL
+AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = messages.turn AND t.message = messages.id);
+DROP INDEX messages_of_album;
+CREATE INDEX messages_joined ON messages (turn) WHERE joined <> '';
+ALTER TABLE turns ADD COLUMN unfinished INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE turns ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;
+"""
+
+# A parcel's text in the platform's richer format, which is tried first.
+M037_PARCEL_RICH_TEXT = """
+ALTER TABLE parcels ADD COLUMN rich TEXT NOT NULL DEFAULT '';
+"""
+
+# The bytes of files that an account has fetched, by the platform's id of the file; deleted with the bytes.
+M038_FILE_IDS = """
 ALTER TABLE refs ADD COLUMN file_id TEXT;
-ALTER TABLE refs ADD COLUMN transcript TEXT;
 CREATE TABLE file_ids (
     platform TEXT NOT NULL, account TEXT NOT NULL, file_id TEXT NOT NULL, sha256 TEXT NOT NULL,
     PRIMARY KEY (platform, account, file_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX file_ids_of_blob ON file_ids (sha256);
+"""
+
+# The choices of questions, by the keys that platforms return, and answers in doubt that were reported to people.
+M039_CHOICES = """
+CREATE TABLE choices (
+    key TEXT PRIMARY KEY, question TEXT NOT NULL, position INTEGER NOT NULL, conversation TEXT NOT NULL,
+    channel TEXT NOT NULL, parcel TEXT NOT NULL, label TEXT NOT NULL, value TEXT NOT NULL, style TEXT NOT NULL,
+    who TEXT NOT NULL, is_numbered INTEGER NOT NULL, created INTEGER NOT NULL, chosen TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX choices_of_parcel ON choices (parcel);
+CREATE INDEX choices_of_question ON choices (question);
+CREATE INDEX choices_of_conversation ON choices (conversation, created);
+CREATE TABLE reported_doubts (parcel TEXT PRIMARY KEY, turn INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+"""
+
+# The server or workspace of a channel, by which access may be given.
+M040_CHANNEL_SERVERS = """
+ALTER TABLE channels ADD COLUMN server TEXT NOT NULL DEFAULT '';
+"""
+
+# What platforms themselves have heard in media.
+M041_TRANSCRIPTS = """
+ALTER TABLE refs ADD COLUMN transcript TEXT;
 """
 
 STEPS = (
@@ -465,5 +511,11 @@ STEPS = (
     M032_OTHER_NAMES,
     M033_SEARCH_VECTORS,
     M034_GROUPS_AND_NOTICES,
-    M035_FILE_IDS,
+    M035_CHAT_SETTINGS,
+    M036_JOINED_MESSAGES,
+    M037_PARCEL_RICH_TEXT,
+    M038_FILE_IDS,
+    M039_CHOICES,
+    M040_CHANNEL_SERVERS,
+    M041_TRANSCRIPTS,
 )

@@ -16,6 +16,7 @@ from belino.storage.earlier_files import earlier_files
 from belino.storage.parcels import (
     SELECT,
     OpenFile,
+    buttons_of,
     detach_edit,
     insert_parcels,
     insert_unasked,
@@ -186,6 +187,10 @@ class OutboxVerbs(BlobVerbs):
         """The files that the conversation has before a reply."""
         return await self._database.read(lambda tx: earlier_files(tx, conversation))
 
+    async def report_doubts(self, conversation: ConversationKey, turn: int) -> int:
+        """How many answers here may be missing and were not reported by an earlier turn; this one reports them."""
+        return await self._database.write(lambda tx: report_doubts(tx, conversation, turn))
+
     async def parcel(self, key: str) -> ParcelRecord | None:
         return await self._database.read(lambda tx: parcels.parcel(tx, key))
 
@@ -205,6 +210,22 @@ class OutboxVerbs(BlobVerbs):
         return await self._database.read(
             lambda tx: parcels.parcels(tx, limit=limit, state=state, conversation=conversation, unsent=unsent)
         )
+
+
+def report_doubts(tx: Tx, conversation: ConversationKey, turn: int) -> int:
+    """Record which parcels in doubt a turn reports, the same ones if it runs again."""
+    place = find_place(tx, conversation)
+    found = tx.execute(
+        "SELECT p.key FROM parcels p LEFT JOIN reported_doubts d ON d.parcel = p.key WHERE p.conversation = ? "
+        "AND p.state = 'uncertain' AND p.dropped = 0 AND p.turn IS NOT NULL AND coalesce(d.turn, ?) = ?",
+        (-1 if place is None else place.conversation, turn, turn),
+    ).fetchall()
+    for row in found:
+        tx.execute(
+            "INSERT INTO reported_doubts (parcel, turn) VALUES (?, ?) ON CONFLICT (parcel) DO NOTHING",
+            (row["key"], turn),
+        )
+    return len(found)
 
 
 def ready_parcels(tx: Tx) -> tuple[Ready, ...]:
@@ -315,7 +336,7 @@ def end_parcel(
             "UPDATE parcels SET turn = ? WHERE key = ? AND turn IS NULL AND state = 'ready'", (row["turn"], notice.key)
         )
     if notices:
-        tx.execute("UPDATE parcels SET text = '', plain = '' WHERE id = ?", (row["id"],))
+        tx.execute("UPDATE parcels SET text = '', plain = '', rich = '' WHERE id = ?", (row["id"],))
     return True
 
 
@@ -390,7 +411,7 @@ def _next(tx: Tx, conversation: int, now: int) -> TableRow | int | None:
 
 
 def _claimed(tx: Tx, row: TableRow, now: int, owner: str, open_file: OpenFile) -> ClaimedParcel:
-    parcel = parcel_of(row, open_file)
+    parcel = parcel_of(row, open_file, buttons_of(tx, row["key"]))
     died = row["state"] == ParcelState.SENDING
     doubt = Doubt(row["doubt"]).unanswered() if died else Doubt(row["doubt"])
     tx.execute(
@@ -413,17 +434,23 @@ def _claimed(tx: Tx, row: TableRow, now: int, owner: str, open_file: OpenFile) -
         failures=row["failures"] + int(died),
         doubt=doubt,
         insisted=row["asked"] is not None and not died,
-        asker=_asker(tx, row),
+        askers=_askers(tx, row),
     )
 
 
-def _asker(tx: Tx, parcel: TableRow) -> Requester | None:
-    row = tx.execute(
-        "SELECT m.author_id, m.author_name, m.author_marks, c.chat_type FROM turns t "
-        "JOIN messages m ON m.id = t.message JOIN channels c ON c.id = m.channel WHERE t.id = ?",
+def _askers(tx: Tx, parcel: TableRow) -> tuple[Requester, ...]:
+    """Everyone whose message the parcel's turn answers."""
+    rows = tx.execute(
+        "SELECT m.author_id, m.author_name, m.author_marks, c.chat_type, c.server FROM turns t "
+        "JOIN messages m ON m.id = t.message JOIN channels c ON c.id = m.channel WHERE t.id = ?1 "
+        "UNION ALL SELECT m.author_id, m.author_name, m.author_marks, c.chat_type, c.server FROM messages m "
+        "JOIN channels c ON c.id = m.channel WHERE m.turn = ?1 AND m.joined <> ''",
         (parcel["turn"],),
-    ).fetchone()
-    return None if row is None else Requester(author=author_of(row), chat_type=ChatType(row["chat_type"]))
+    )
+    askers = [
+        Requester(author=author_of(row), chat_type=ChatType(row["chat_type"]), server=row["server"]) for row in rows
+    ]
+    return tuple({asker.author.id: asker for asker in askers}.values())
 
 
 def _is_ours(tx: Tx, row: TableRow, fence: int | None) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from belino.domain.joining import JoinReason
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome, Stage, Step
 from belino.domain.stored import Story
@@ -9,7 +10,7 @@ from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.dialect import by_index, marks
 from belino.storage.encryption import Keys
 from belino.storage.messages import by_number
-from belino.storage.parcels import parcel_record, parcels_of_turn
+from belino.storage.parcels import parcel_record, parcels_of_command, parcels_of_turn
 from belino.storage.refs import refs_of_message
 from belino.storage.row_ids import find_channel
 
@@ -37,11 +38,12 @@ def story(tx: Tx, keys: Keys, conversation: ConversationKey, message_id: str) ->
     (message,) = by_number(tx, keys, (row["id"],))
     begun = row if turn is None or row["turn"] is not None else _begun(tx, turn) or row
     refs = refs_of_message(tx, keys, begun["id"])
-    parcels = parcels_of_turn(tx, None if turn is None else turn["id"])
+    parcels = parcels_of_turn(tx, turn["id"]) if turn is not None else parcels_of_command(tx, begun["trace"])
     steps = (
         *_arrival_steps(begun),
         *_change_steps(tx, row),
         *_turn_steps(turn),
+        *_join_steps(tx, turn),
         *_media_steps(tx, begun["id"]),
         *_parcel_steps(tx, parcels),
         *_noted(tx, {begun["trace"], row["trace"], *(() if turn is None else (turn["trace"],))}),
@@ -100,6 +102,22 @@ def _turn_steps(turn: TableRow | None) -> Iterator[Step]:
     if turn["ended"] is not None:
         at = from_micros(turn["ended"])
         yield Step(at=at, stage=Stage.TURN, outcome=turn["state"], reason=turn["reason"], subject=subject)
+
+
+def _join_steps(tx: Tx, turn: TableRow | None) -> Iterator[Step]:
+    """Every message that is answered together with the turn's first, and why."""
+    if turn is None:
+        return
+    rows = tx.execute(
+        "SELECT platform_id, received, joined FROM messages WHERE turn = ? AND joined <> '' ORDER BY id", (turn["id"],)
+    )
+    for row in rows:
+        at, subject = from_micros(row["received"]), f"message {row['platform_id']}"
+        yield Step(at=at, stage=Stage.TURN, outcome="joined", reason=JoinReason(row["joined"]).says, subject=subject)
+    if turn["restarts"]:
+        at = max(from_micros(turn["created"]), from_micros(turn["ready"]))
+        reason = "a message joined it before anything of it was seen"
+        yield Step(at=at, stage=Stage.TURN, outcome="started again", reason=reason, subject=f"turn {turn['number']}")
 
 
 def _media_steps(tx: Tx, message: int) -> Iterator[Step]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from belino.domain.choice import Button
 from belino.domain.errors import StoreError
 from belino.domain.limits import Markup, SendAs
 from belino.domain.media import MediaRef, kind_of
@@ -32,11 +33,13 @@ FROM parcels p JOIN conversations v ON v.id = p.conversation JOIN channels c ON 
 """
 UNASKED = 0
 """The turn of parcels that answer no message and yet are messages of the conversation."""
+COMMANDED = -1
+"""The turn of parcels that answer a command: messages of the conversation that no agent is told about."""
 CARRIED_AT_MOST = 2_000
 _INSERT = """
-INSERT INTO parcels (key, channel, conversation, turn, kind, text, markup, plain, files, reply_to, edits, trace, state,
-    attempts, reason, created, changed, ready)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', 0, '', ?, ?, ?) ON CONFLICT (key) DO NOTHING
+INSERT INTO parcels (key, channel, conversation, turn, kind, text, markup, plain, rich, files, reply_to, edits, trace,
+    state, attempts, reason, created, changed, ready)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', 0, '', ?, ?, ?) ON CONFLICT (key) DO NOTHING
 """
 OVERTAKEN = "the answer itself was sent in its place"
 
@@ -57,6 +60,7 @@ def insert_parcels(tx: Tx, turn: TableRow | None, parcels: Sequence[Parcel], now
                 parcel.text,
                 parcel.markup,
                 parcel.plain,
+                parcel.rich,
                 orjson.dumps(files) if files else None,
                 parcel.reply_to,
                 parcel.edits,
@@ -73,11 +77,11 @@ def insert_parcels(tx: Tx, turn: TableRow | None, parcels: Sequence[Parcel], now
             tx.execute("DELETE FROM parcels WHERE key = ? AND state = 'ready' AND attempts = 0", (key,))
 
 
-def insert_unasked(tx: Tx, parcels: Sequence[Parcel], now: int) -> None:
+def insert_unasked(tx: Tx, parcels: Sequence[Parcel], now: int, *, turn: int = UNASKED) -> None:
     """Insert parcels that belong to no turn."""
     insert_parcels(tx, None, parcels, now)
     for parcel in parcels:
-        tx.execute("UPDATE parcels SET turn = ? WHERE key = ? AND turn IS NULL", (UNASKED, parcel.key))
+        tx.execute("UPDATE parcels SET turn = ? WHERE key = ? AND turn IS NULL", (turn, parcel.key))
 
 
 def take_up_files(tx: Tx, key: str, files: Sequence[Sequence[object]]) -> None:
@@ -197,6 +201,12 @@ def parcels_of_turn(tx: Tx, turn: int | None) -> tuple[TableRow, ...]:
     return tuple(tx.execute(f"{SELECT} WHERE p.turn = ? ORDER BY p.id", (turn,)))
 
 
+def parcels_of_command(tx: Tx, trace: str) -> tuple[TableRow, ...]:
+    """The parcels that answer a command, in order."""
+    query = f"{SELECT} WHERE p.trace = ? AND p.turn = ? ORDER BY p.id"
+    return tuple(tx.execute(query, (trace, COMMANDED)))
+
+
 def parcel_record(row: TableRow) -> ParcelRecord:
     """A row as a record."""
     return ParcelRecord(
@@ -229,7 +239,17 @@ def parcel_row(tx: Tx, key: str) -> TableRow:
     return row
 
 
-def parcel_of(row: TableRow, open_file: OpenFile) -> Parcel:
+def buttons_of(tx: Tx, key: str) -> tuple[Button, ...]:
+    """The buttons of a parcel; none once a choice was made, or where they are numbers in its text."""
+    rows = tx.execute(
+        "SELECT key, label, style FROM choices WHERE parcel = ?1 AND is_numbered = 0 AND NOT EXISTS "
+        "(SELECT 1 FROM choices x WHERE x.parcel = ?1 AND x.chosen IS NOT NULL) ORDER BY position",
+        (key,),
+    )
+    return tuple(Button(key=row["key"], label=row["label"], style=row["style"]) for row in rows)
+
+
+def parcel_of(row: TableRow, open_file: OpenFile, buttons: tuple[Button, ...] = ()) -> Parcel:
     """A row as a parcel to send."""
     return Parcel(
         key=row["key"],
@@ -238,10 +258,12 @@ def parcel_of(row: TableRow, open_file: OpenFile) -> Parcel:
         text=row["text"],
         markup=Markup(row["markup"]),
         plain=row["plain"],
+        rich="" if buttons else row["rich"],
         files=tuple(_file(file, open_file) for file in orjson.loads(row["files"] or b"[]")),
         reply_to=row["reply_to"],
         edits=row["edits"],
         trace=row["trace"],
+        buttons=buttons,
         created=from_micros(row["created"]),
     )
 
@@ -311,7 +333,7 @@ def _insert_sent(
         received=now,
         text=parcel["plain"] or parcel["text"],
         standing=Standing.MAY_COMMAND,
-        outcome=MessageOutcome.ANSWERED,
+        outcome=MessageOutcome.COMMAND if parcel["turn"] == COMMANDED else MessageOutcome.ANSWERED,
         reason="",
         trace=parcel["trace"],
         short=code_of(keys, key_of(parcel), receipt.message_id),

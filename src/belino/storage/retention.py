@@ -23,7 +23,7 @@ SELECT 1 FROM turns t WHERE t.id = m.turn AND (t.state IN ('waiting', 'running')
 """
 _ENDED_WITHOUT_MESSAGES = """
 SELECT * FROM turns t WHERE t.id = ? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = t.message)
-AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.turn = t.id AND m.album IS NOT NULL AND m.turn IS NOT NULL)
+AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.turn = t.id AND m.joined <> '')
 """
 
 

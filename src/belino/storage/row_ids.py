@@ -15,13 +15,14 @@ _REMEMBERED = 50_000
 class Channel:
     """A cached channel, with its last seq."""
 
-    __slots__ = ("chat_type", "id", "name", "seq")
+    __slots__ = ("chat_type", "id", "name", "seq", "server")
 
-    def __init__(self, id: int, name: str, chat_type: str, seq: int) -> None:  # noqa: A002
+    def __init__(self, id: int, name: str, chat_type: str, seq: int, server: str = "") -> None:  # noqa: A002
         self.id = id
         self.name = name
         self.chat_type = chat_type
         self.seq = seq
+        self.server = server
 
 
 class Conversation:
@@ -101,22 +102,22 @@ class RowIds:
         row = tx.execute(
             "INSERT INTO channels (platform, account, channel, name, chat_type) VALUES (?, ?, ?, '', ?) "
             "ON CONFLICT (platform, account, channel) DO UPDATE SET name = channels.name "
-            "RETURNING id, name, chat_type, aged_seq",
+            "RETURNING id, name, chat_type, aged_seq, server",
             (*names, ChatType.DIRECT.value),
         ).fetchone()
         first = row["id"] << SEQ_BITS
         last = tx.execute("SELECT max(id) FROM messages WHERE id BETWEEN ? AND ?", (first, first | SEQ_MASK))
         seq = max((last.fetchone()[0] or 0) & SEQ_MASK, row["aged_seq"])
-        made = self._channels[names] = Channel(row["id"], row["name"], row["chat_type"], seq)
+        made = self._channels[names] = Channel(row["id"], row["name"], row["chat_type"], seq, row["server"])
         return made
 
 
-def call_channel(tx: Tx, channel: Channel, name: str | None, chat_type: str) -> None:
-    """Store a channel's latest name and type."""
-    chosen = name or channel.name
-    if chosen != channel.name or chat_type != channel.chat_type:
-        tx.execute("UPDATE channels SET name = ?, chat_type = ? WHERE id = ?", (chosen, chat_type, channel.id))
-        channel.name, channel.chat_type = chosen, chat_type
+def call_channel(tx: Tx, channel: Channel, name: str | None, chat_type: str, server: str = "") -> None:
+    """Store a channel's latest name, type and server."""
+    chosen = (name or channel.name, chat_type, server or channel.server)
+    if chosen != (channel.name, channel.chat_type, channel.server):
+        tx.execute("UPDATE channels SET name = ?, chat_type = ?, server = ? WHERE id = ?", (*chosen, channel.id))
+        channel.name, channel.chat_type, channel.server = chosen
 
 
 def find_channel(tx: Tx, key: ConversationKey) -> int | None:

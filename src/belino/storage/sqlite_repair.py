@@ -47,6 +47,7 @@ _REFERENCES = (
     ("message_refs", "ref", "refs", "seq"),
     ("turns", "conversation", "conversations", "id"),
     ("sessions", "conversation", "conversations", "id"),
+    ("chat_settings", "conversation", "conversations", "id"),
     ("parcels", "conversation", "conversations", "id"),
     ("reading_parts", "reading", "readings", "id"),
     ("transcripts", "reading", "readings", "id"),

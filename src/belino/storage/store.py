@@ -17,6 +17,8 @@ from belino.search.weights import WEIGHTS, Weights
 from belino.storage import uploads
 from belino.storage.access import AccessVerbs
 from belino.storage.blobs import Blobs
+from belino.storage.choices import ChoiceVerbs
+from belino.storage.commands import CommandVerbs
 from belino.storage.database import Database, DiskState, to_micros
 from belino.storage.encryption import Keys
 from belino.storage.folder import BlobFolder
@@ -26,6 +28,7 @@ from belino.storage.inbox import InboxVerbs
 from belino.storage.library_verbs import LibraryVerbs
 from belino.storage.outbox import OutboxVerbs
 from belino.storage.owner import OwnerVerbs
+from belino.storage.participation import ParticipationVerbs
 from belino.storage.read_ahead import ReadAheadVerbs
 from belino.storage.search_rows import SearchIndex
 from belino.storage.short_ids import fill_short_ids
@@ -75,7 +78,17 @@ def repair_store(place: Home | str, *, now: datetime) -> "Repaired":
 
 
 class Store(
-    InboxVerbs, OutboxVerbs, LibraryVerbs, TranscriptVerbs, ReadAheadVerbs, SpeechVerbs, AccessVerbs, OwnerVerbs
+    InboxVerbs,
+    OutboxVerbs,
+    LibraryVerbs,
+    TranscriptVerbs,
+    ReadAheadVerbs,
+    SpeechVerbs,
+    AccessVerbs,
+    OwnerVerbs,
+    ChoiceVerbs,
+    CommandVerbs,
+    ParticipationVerbs,
 ):
     """Everything belino stores."""
 

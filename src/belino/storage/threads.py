@@ -104,7 +104,7 @@ def _before(tx: Tx, conversation: int | None, here: tuple[int, int], limit: int)
     """The newest messages sent before a time and row id, oldest first."""
     rows = tx.execute(
         f"{SELECT} WHERE m.conversation = ? AND (m.sent, m.id) < (?, ?) AND m.deleted IS NULL "
-        "ORDER BY m.sent DESC, m.id DESC LIMIT ?",
+        "AND m.outcome <> 'command' ORDER BY m.sent DESC, m.id DESC LIMIT ?",
         (conversation, *here, limit),
     )
     return rows.fetchall()[::-1]
@@ -184,7 +184,7 @@ def _newest_replies(
     values = () if before is None else (channel << SEQ_BITS | min(max(before, 0), SEQ_MASK),)
     rows = tx.execute(
         f"{SELECT} WHERE m.channel = ? AND m.root = ? AND m.deleted IS NULL AND m.sent <= ? {earlier} "
-        "ORDER BY m.sent DESC, m.id DESC LIMIT ?",
+        "AND m.outcome <> 'command' ORDER BY m.sent DESC, m.id DESC LIMIT ?",
         (channel, root, until, *values, limit),
     )
     return rows.fetchall()[::-1]
@@ -211,6 +211,6 @@ def _replies_elsewhere(
     return tx.execute(
         "SELECT v.thread, count(*) AS replies FROM messages m JOIN conversations v ON v.id = m.conversation "
         "WHERE m.id BETWEEN ? AND ? AND m.sent BETWEEN ? AND ? AND m.deleted IS NULL AND v.thread NOT IN ('', ?) "
-        "GROUP BY v.thread ORDER BY max(m.sent) DESC, v.thread",
+        "AND m.outcome <> 'command' GROUP BY v.thread ORDER BY max(m.sent) DESC, v.thread",
         (min(numbers), max(numbers), nearby[0]["sent"], sent, thread or ""),
     ).fetchall()

@@ -8,16 +8,18 @@ transaction that ends a turn.
 """
 
 import logging
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, replace
 from datetime import datetime, timedelta
 
 import orjson
 
 from belino.domain.errors import StoreError
 from belino.domain.failpoints import failpoint
+from belino.domain.joining import JOIN_MOST
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.outcome import Stage, Standing, Step, TurnState
 from belino.domain.stored import ClaimedTurn, ManifestEntry, ReadPosition, Ready, Session, StoredMessage, TurnEnd
+from belino.storage.commands import STOPPED, began_before, session_begun
 from belino.storage.database import TableRow, Tx, Verbs, from_micros, to_micros
 from belino.storage.encryption import Keys
 from belino.storage.messages import by_number
@@ -85,10 +87,13 @@ class TurnVerbs(Verbs):
             lambda tx: claim_turn(tx, self._keys, conversation, at, owner=owner, alone=alone)
         )
 
-    async def finish_turn(self, turn: int, end: TurnEnd) -> None:
-        """End a turn: reply parcels, manifest, memory and outcomes in one transaction."""
+    async def finish_turn(self, turn: int, end: TurnEnd) -> bool:
+        """End a turn: reply parcels, manifest, memory and outcomes in one transaction.
+
+        False, and nothing changes, if a message joined it while it ran: it waits and starts again.
+        """
         now, said = self._now(), sanitized(end)
-        await self._database.write(lambda tx: finish_turn(tx, turn, said, now))
+        return await self._database.write(lambda tx: finish_turn(tx, turn, said, now))
 
     async def let_command(self, turn: int, reason: str) -> tuple[StoredMessage, ...]:
         """Make the messages of a running turn commands, and return them: they address the agent by voice."""
@@ -96,7 +101,8 @@ class TurnVerbs(Verbs):
 
     async def release_turn(self, turn: int) -> None:
         """Return a running turn to the queue unchanged, as if it had not been claimed (shutdown)."""
-        await self._database.write(lambda tx: release_turn(tx, turn))
+        now = self._now()
+        await self._database.write(lambda tx: release_turn(tx, turn, now))
 
     async def retry_turn(self, conversation: ConversationKey, message_id: str) -> tuple[StoredMessage, ...]:
         """Put the failed turn of a message of this channel back to waiting, with its counts reset.
@@ -179,16 +185,17 @@ def claim_turn(
 
 def messages_of_turn(tx: Tx, turn: TableRow) -> list[int]:
     """Row ids of the messages a turn answers."""
-    joined = tx.execute(
-        "SELECT id FROM messages WHERE turn = ? AND album IS NOT NULL AND turn IS NOT NULL", (turn["id"],)
-    )
+    joined = tx.execute("SELECT id FROM messages WHERE turn = ? AND joined <> ''", (turn["id"],))
     return sorted({turn["message"], *(row["id"] for row in joined)})
 
 
-def finish_turn(tx: Tx, turn_id: int, end: TurnEnd, now: int) -> None:
-    """End a running turn, with all consequences."""
+def finish_turn(tx: Tx, turn_id: int, end: TurnEnd, now: int) -> bool:
+    """End a running turn, with all consequences; False if it was put back to start again."""
     if end.state not in _ENDS:
         raise StoreError(f"a turn cannot end as {end.state}")
+    put_back = "SELECT 1 FROM turns WHERE id = ? AND state = 'waiting' AND restarts > 0"
+    if tx.execute(put_back, (turn_id,)).fetchone() is not None:
+        return False
     turn = _running(tx, turn_id)
     tx.execute(
         "UPDATE turns SET state = ?, reason = ?, ended = ?, input_tokens = ?, output_tokens = ?, cost = ?, model = ? "
@@ -197,9 +204,11 @@ def finish_turn(tx: Tx, turn_id: int, end: TurnEnd, now: int) -> None:
     )
     failpoint("store.finish.changed")
     insert_parcels(tx, turn, end.parcels, now)
-    end_session_turn(tx, turn["conversation"], end)
+    if not began_before(tx, turn):
+        end_session_turn(tx, turn["conversation"], end)
     if end.state is TurnState.ANSWERED:
         claim_refs(tx, turn)
+    return True
 
 
 def let_command(tx: Tx, keys: Keys, turn_id: int, reason: str) -> tuple[StoredMessage, ...]:
@@ -210,9 +219,11 @@ def let_command(tx: Tx, keys: Keys, turn_id: int, reason: str) -> tuple[StoredMe
     return by_number(tx, keys, numbers)
 
 
-def release_turn(tx: Tx, turn_id: int) -> None:
-    """Return a running turn to the queue, as if it had not been claimed."""
-    _running(tx, turn_id)
+def release_turn(tx: Tx, turn_id: int, now: int) -> None:
+    """Return a running turn to the queue, as if it had not been claimed; one that a person stopped ends instead."""
+    if _running(tx, turn_id)["reason"] == STOPPED:
+        tx.execute("UPDATE turns SET state = 'aborted', ended = ? WHERE id = ?", (now, turn_id))
+        return
     tx.execute("UPDATE turns SET state = 'waiting', attempt = attempt - 1, started = NULL WHERE id = ?", (turn_id,))
 
 
@@ -228,14 +239,24 @@ def recover(tx: Tx, owner: str, begun: int, album_wait: int, now: int, *, limit:
 
     Turns of other owners are not touched, whatever their state.
 
-    The wait of an album for its other items begins again. A turn whose ready time lies in the future only because the
-    clock was set back is due now.
+    The wait for the other items of an album, or the next piece of a split text, begins again. A turn whose ready time
+    lies in the future only because the clock was set back is due now.
     """
     own = "owner IN (?, '')"
     tx.execute(
         f"UPDATE turns SET ready = ? WHERE {own} AND state = 'waiting' AND album IS NOT NULL AND attempt = 0 "
         "AND retries = 0 AND created < ?",
         (begun + album_wait, owner, begun),
+    )
+    tx.execute(
+        f"UPDATE turns SET ready = ? WHERE {own} AND state = 'waiting' AND unfinished = 1 AND attempt = 0 "
+        "AND retries = 0 AND created < ?",
+        (begun + JOIN_MOST // timedelta(microseconds=1), owner, begun),
+    )
+    # A person stopped them, and the process died before they ended.
+    tx.execute(
+        f"UPDATE turns SET state = 'aborted', ended = ? WHERE {own} AND state = 'running' AND reason = ?",
+        (now, owner, STOPPED),
     )
     running = tx.execute(f"SELECT * FROM turns WHERE {own} AND state = 'running' ORDER BY id", (owner,)).fetchall()
     for turn in running:
@@ -310,8 +331,10 @@ def _step(turn: TableRow, at: int, outcome: str, reason: str) -> Step:
 def session(tx: Tx, conversation: ConversationKey) -> Session:
     """The session of a conversation; empty for a new one."""
     place = find_place(tx, conversation)
-    row = None if place is None else _row(tx, place.conversation)
-    return _NEW if row is None else _session(row)
+    if place is None:
+        return _NEW
+    row = _row(tx, place.conversation)
+    return replace(_NEW if row is None else _session(row), begun=session_begun(tx, place.conversation))
 
 
 def end_session_turn(tx: Tx, conversation: int, end: TurnEnd) -> None:

@@ -4,18 +4,18 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from belino.domain.errors import AdapterError, RateLimited, Unauthorized
+from belino.domain.errors import AdapterError, RateLimited, Unauthorized, Undeliverable
 from belino.domain.limits import Once
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome
-from belino.domain.ports import Adapter, Connects, ReadsBack, Taken
-from belino.domain.reply import Parcel
+from belino.domain.ports import Adapter, Connects, Drafts, ReadsBack, StreamsDrafts, Taken
+from belino.domain.reply import Parcel, ParcelKind
 
 WAIT_SECONDS = 10.0
 LARGEST_CHUNK = 4 * 1024 * 1024
@@ -52,31 +52,17 @@ class Trial:
     """The platform's bytes, by the `item` of the refs in your samples."""
     refuse: Callable[[int, Mapping[str, str]], None] | None = None
     """Makes the platform answer the next call with this status and these headers."""
+    in_thread: Any = None
+    """A raw message of a person in a thread, topic or chain of replies that mentions no one."""
+    to_another: Any = None
+    """The same, with a mention of another person."""
     cassettes: Sequence[Path] = ()
     """Recorded conversations on your platform; your package must be installed, as the replay finds it by name."""
 
 
 async def check_adapter(trial: Trial) -> tuple[str, ...]:
     """Run all checks that the trial allows and return their names; raises AssertionError with advice."""
-    checks: dict[str, Callable[[Trial], Awaitable[None]]] = {
-        "names itself": check_names_itself,
-        "parse is pure": check_parse_is_pure,
-        "refs are plain and secret-free": check_refs_are_plain_and_secret_free,
-        "ids round-trip": check_ids_round_trip,
-        "cancellation is prompt": check_cancellation_is_prompt,
-        "a parcel is seen once": check_a_parcel_is_seen_once,
-    }
-    if isinstance(trial.make(), Connects):
-        checks["says when it is connected"] = check_says_when_it_is_connected
-    if trial.media:
-        checks["bytes stream in chunks"] = check_bytes_stream_in_chunks
-    if trial.refuse is not None:
-        checks["429 is RateLimited"] = check_429_is_rate_limited
-        checks["401 is Unauthorized"] = check_401_is_unauthorized
-    if trial.deliver is not None:
-        checks["nothing is acknowledged before it is stored"] = check_nothing_is_acknowledged_before_it_is_stored
-    if trial.cassettes:
-        checks["cassettes replay"] = check_cassettes_replay
+    checks = _checks(trial)
     for name, check in checks.items():
         try:
             async with asyncio.timeout(WAIT_SECONDS * 3):
@@ -86,6 +72,36 @@ async def check_adapter(trial: Trial) -> tuple[str, ...]:
                 f"{name}: not finished within {WAIT_SECONDS * 3:g} s; something waits for ever"
             ) from None
     return tuple(checks)
+
+
+def _checks(trial: Trial) -> dict[str, Callable[[Trial], Awaitable[None]]]:
+    """The checks that a trial allows, by name."""
+    checks: dict[str, Callable[[Trial], Awaitable[None]]] = {
+        "names itself": check_names_itself,
+        "parse is pure": check_parse_is_pure,
+        "refs are plain and secret-free": check_refs_are_plain_and_secret_free,
+        "ids round-trip": check_ids_round_trip,
+        "cancellation is prompt": check_cancellation_is_prompt,
+        "a parcel is seen once": check_a_parcel_is_seen_once,
+    }
+    able = (
+        (Connects, "says when it is connected", check_says_when_it_is_connected),
+        (Drafts, "a draft becomes the answer", check_a_draft_becomes_the_answer),
+        (StreamsDrafts, "a preview is no message", check_a_preview_is_no_message),
+    )
+    checks |= {name: check for port, name, check in able if isinstance(trial.make(), port)}
+    if trial.media:
+        checks["bytes stream in chunks"] = check_bytes_stream_in_chunks
+    if trial.refuse is not None:
+        checks["429 is RateLimited"] = check_429_is_rate_limited
+        checks["401 is Unauthorized"] = check_401_is_unauthorized
+    if trial.deliver is not None:
+        checks["nothing is acknowledged before it is stored"] = check_nothing_is_acknowledged_before_it_is_stored
+    if trial.in_thread is not None and trial.to_another is not None:
+        checks["a thread can be continued"] = check_a_thread_can_be_continued
+    if trial.cassettes:
+        checks["cassettes replay"] = check_cassettes_replay
+    return checks
 
 
 async def check_names_itself(trial: Trial) -> None:
@@ -112,6 +128,24 @@ async def check_parse_is_pure(trial: Trial) -> None:
         assert first, f"parse dropped an update without a word; say Unsupported instead: {_short(before)}"
         for arrival in first:
             _check_times(arrival)
+
+
+async def check_a_thread_can_be_continued(trial: Trial) -> None:
+    """What participation needs: the thread or the replied-to message, and whether another person is mentioned."""
+    from belino.config import AccessConfig, ChannelAccess
+    from belino.domain.context import AgentSpoke, ChannelFacts
+    from belino.gateway.access import decide
+
+    for raw, continues in ((trial.in_thread, True), (trial.to_another, False)):
+        (said,) = trial.parse(raw)
+        assert isinstance(said, Message), f"not a message: {_short(raw)}"
+        assert not said.addressed, f"addressed must be False without a mention of the agent: {_short(raw)}"
+        in_thread = said.conversation.thread is not None or said.reply_to is not None
+        assert in_thread, f"neither conversation.thread nor reply_to is set: {_short(raw)}"
+        assert said.mentions_another is not continues, f"mentions_another must be {not continues}: {_short(raw)}"
+        access = AccessConfig(channels={said.conversation.channel: ChannelAccess(senders=("*",))})
+        verdict = decide(said, access, facts=ChannelFacts(spoke=AgentSpoke(at=said.sent, turn=1)))
+        assert verdict.answer is continues, f"participation decides otherwise ({verdict.reason}): {_short(raw)}"
 
 
 async def check_refs_are_plain_and_secret_free(trial: Trial) -> None:
@@ -198,6 +232,41 @@ async def check_a_parcel_is_seen_once(trial: Trial) -> None:
         found = await adapter.find_sent(parcel)
         assert found is not None, "find_sent() does not find a parcel that was just sent"
         assert found.message_id == first.message_id, "find_sent() found another message than the one sent"
+
+
+async def check_a_draft_becomes_the_answer(trial: Trial) -> None:
+    """A draft is one message, which edits and the answer change; and edits have a pace."""
+    adapter = trial.make()
+    assert isinstance(adapter, Drafts)
+    pause = adapter.draft_pause(trial.conversation)
+    assert pause is None or pause > 0, "draft_pause() must be None or some seconds, or edits would never end"
+    draft = Parcel(key="contract-draft", conversation=trial.conversation, kind=ParcelKind.DRAFT, text="hello from …")
+    shown = await adapter.send(draft)
+    grown = await adapter.edit(shown.message_id, replace(draft, kind=ParcelKind.EDIT, text="hello from the …"))
+    answer = replace(draft, kind=ParcelKind.EDIT, text="hello from the contract", edits=shown.message_id)
+    sent = await adapter.send(answer)
+    assert {grown.message_id, sent.message_id} == {shown.message_id}, (
+        "an edit made another message than the draft; raise NothingToEdit if the platform cannot edit it"
+    )
+
+
+async def check_a_preview_is_no_message(trial: Trial) -> None:
+    """A preview can be shown and changed under one key, or is refused as Undeliverable and not offered again."""
+    adapter = trial.make()
+    assert isinstance(adapter, StreamsDrafts)
+    pause = adapter.stream_pause(trial.conversation)
+    if pause is None:
+        return
+    assert pause > 0, "stream_pause() must be None or some seconds"
+    draft = Parcel(key="contract-preview", conversation=trial.conversation, kind=ParcelKind.DRAFT, text="hello …")
+    try:
+        await adapter.stream_draft(draft)
+        await adapter.stream_draft(replace(draft, text="hello from …"))
+    except RateLimited:
+        return  # the checks before have used up the pace; belino then sends the answer whole
+    except Undeliverable:
+        refused = adapter.stream_pause(trial.conversation)
+        assert refused is None, "a refused preview must not be offered again: stream_pause() is None from then on"
 
 
 async def check_bytes_stream_in_chunks(trial: Trial) -> None:

@@ -67,7 +67,7 @@ ScriptLine = str | ToolCall | Exception | ReplyPart
 class ScriptedAgent:
     """Answers each turn with the next line, or list of lines, of its script; afterwards it echoes the turn's number.
 
-    A turn ends with a Final: a text is one; a script line without any gets an empty one. Its inputs are recorded in
+    A turn ends with a Final: a text is one; a script line without any gets a silent one. Its inputs are recorded in
     `turns`; with `remembers=False` it starts every turn without a memory.
     """
 
@@ -115,4 +115,4 @@ class ScriptedAgent:
                     return
                 case _:
                     yield line
-        yield Final(text="")
+        yield Final(text="", silent=True)

@@ -54,6 +54,8 @@ class MemoryPlatform:
         """Messages from before the adapter ran: never delivered, returned by history."""
         self.asked: list[str] = []
         """Every conversation whose history was requested, one entry per call."""
+        self.reactions: list[tuple[str, str, bool]] = []
+        """Every reaction of ours that was added or removed: message, emoji, and whether it was added."""
         self._more = asyncio.Event()
         self._acknowledgement = asyncio.Event()
 
@@ -144,7 +146,7 @@ class MemoryAdapter:
     """Reads updates in order, and acknowledges each only when it is on our disk."""
 
     platform: ClassVar[str] = "memory"
-    limits = Limits(text_chars=4096, once=Once.KEY)
+    limits = Limits(text_chars=4096, split_chars=4096, once=Once.KEY)
 
     def __init__(self, config: Config, context: AdapterContext) -> None:
         self._far_side = config.far_side
@@ -178,6 +180,10 @@ class MemoryAdapter:
     async def delete(self, conversation: ConversationKey, message_id: str) -> None:
         """Delete a message that we sent."""
         self._far_side.sent.pop(message_id, None)
+
+    async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
+        """Add our reaction to a message, or remove it."""
+        self._far_side.reactions.append((message_id, emoji, added))
 
     async def _store(self, file: OutgoingFile, source: SourceMessage) -> StoredFile:
         """Keep a file as a platform does, under an id of its own."""

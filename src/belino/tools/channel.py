@@ -69,7 +69,7 @@ async def channel_messages(context: ToolContext, given: Mapping[str, object]) ->
     known = ("thread_id", "message_ids", "media_artifact_id", "max_replies", "cursor", "again", "format")
     arguments = Arguments(given, known)
     thread, ids = arguments.text("thread_id"), arguments.texts("message_ids")
-    artifact, again = arguments.text("media_artifact_id"), arguments.flag("again")
+    artifact, again = arguments.ref("media_artifact_id"), arguments.flag("again")
     style = arguments.choice("format", FORMATS, "compact")
     limit = arguments.number("max_replies", default=REPLIES_DEFAULT, most=REPLIES_MOST)
     before = read_cursor(arguments.text("cursor"))
@@ -99,7 +99,7 @@ async def channel_messages(context: ToolContext, given: Mapping[str, object]) ->
         note=note,
     )
     text = await _as_json(context, found) if style == "json" else await _as_lines(context, found)
-    return TextBlock(text=text), *(media.shown if media is not None else ())
+    return arguments.reported((TextBlock(text=text), *(media.shown if media is not None else ())))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,7 +333,7 @@ async def _media_item_json(context: ToolContext, media: _ShownMedia) -> dict[str
     )
     if media.failed:
         return told | {"error": media.words}
-    paths = [str(block.path) for block in media.shown if isinstance(block, FileBlock)]
+    paths = [f"{block.path.parent.name}/{block.path.name}" for block in media.shown if isinstance(block, FileBlock)]
     return told | {"note": media.words, "path": paths[0] if paths else None}
 
 

@@ -61,7 +61,7 @@ async def find_in(
     room = max(1, (wish.max_tokens or FIND_TOKENS) - _WORDS)
     searched: list[_Text] = []
     refused = ToolError(
-        f"{record.ref.id}: nothing reads {item.blob.mime} as text here; as=file gives the path of a copy"
+        f"{record.ref.id}: nothing reads {item.blob.mime} as text here; as=file gives a copy in your folder"
     )
     for kind in _kinds(context, item, form):
         try:

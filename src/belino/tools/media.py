@@ -22,6 +22,8 @@ from belino.tools.readings import all_prices
 from belino.tools.renditions import FORMS, Ask, fetch_record
 from belino.tools.tool_context import ToolContext, find_ref
 
+ANY_KIND = "any"
+"""For models that must give every argument."""
 FORMATS = ("compact", "json")
 BEGINS_CHARS = 60
 """Of the text of an item without a caption: so much says what it is."""
@@ -42,8 +44,8 @@ LIST_MEDIA = ToolSpec(
         "type": "object",
         "additionalProperties": False,
         "properties": {
-            "kind": {"type": "string", "enum": [kind.value for kind in MediaKind]},
-            "since": {"type": "string", "description": "ISO 8601, or how long ago: 2h, 3d."},
+            "kind": {"type": "string", "enum": [ANY_KIND, *(kind.value for kind in MediaKind)]},
+            "since": {"type": "string", "description": "ISO 8601, or 2h, 3d, yesterday."},
             "near": {"type": "string", "description": "A message id: what was sent around it, nearest first."},
             "limit": {"type": "integer"},
             "cursor": {"type": "string"},
@@ -65,22 +67,26 @@ def fetch_spec(
     """The description of `fetch_media`, with the readings that can be made here and the blocks that the agent takes."""
     taken = [form for form, formats in zip(NATIVE, (accepts.documents, accepts.audio), strict=True) if formats]
     forms = [form for form in FORMS if form in _MADE_HERE or form in readings or form in taken]
+    copy, only = " as a copy in your folder,", "; file: only the copy"
+    if not accepts.files:
+        forms.remove("file")
+        copy = only = ""
     read = "".join(f" {words}." for form, words in _READ.items() if form in readings)
     read += f" {', '.join(taken)}: a PDF or sound itself." if taken else ""
     return ToolSpec(
         name="fetch_media",
         description=(
-            "Get one media item of this channel by its ref. as=auto: a picture to look at, anything else as the path "
-            "of a copy in your folder, with its forms and their price in tokens. text: what a document, table, mail or "
-            "archive holds; image, thumb: a picture, or a page of a PDF; frames, sheet: moments of a video, or all "
-            "pictures of an album on one; file: only the path."
-            f"{read} What was shown to you before is only named, unless again=true."
+            "Get one media item of this channel by its ref. as=auto: a picture to look at, anything else"
+            f"{copy} with its forms and their price in tokens. text: what a document, table, mail or archive holds; "
+            "image, thumb: a picture, or a page of a PDF; frames, sheet: moments of a video, or all pictures of an "
+            f"album on one{only}.{read} What was shown to you before is only named, unless again=true."
         ),
         schema={
             "type": "object",
             "additionalProperties": False,
             "properties": {
-                "ref": {"type": "string", "description": "As in a placeholder, like tg_k3v9d0q2m7xa."},
+                "ref": {"type": "string", "description": "As in a placeholder: tg_k3v9d0q2m7xa."},
+                "mediaRef": {"type": "string"},
                 "as": {"type": "string", "enum": forms},
                 "pages": {"type": "string", "description": "Pages, sheets or slides: 3, 3-5 or 3-."},
                 "time_range": {"type": "string", "description": "Of a sound or video: 0:30-1:10."},
@@ -89,7 +95,6 @@ def fetch_spec(
                 "cursor": {"type": "string"},
                 "again": {"type": "boolean"},
             },
-            "required": ["ref"],
         },
     )
 
@@ -100,9 +105,9 @@ FETCH_MEDIA = fetch_spec()
 async def list_media(context: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
     """The channel's media, newest first, a page at a time."""
     arguments = Arguments(given, ("kind", "since", "near", "limit", "cursor", "format"))
-    named = arguments.choice("kind", [*MediaKind], "")
-    kind = MediaKind(named) if named else None
-    since = arguments.since("since", context.clock.now())
+    named = arguments.choice("kind", [ANY_KIND, *MediaKind], ANY_KIND)
+    kind = MediaKind(named) if named != ANY_KIND else None
+    since = arguments.since("since", context.clock.now(), context.archive.zone)
     limit = arguments.number("limit", default=LIST_DEFAULT, most=LIST_MOST)
     before, near = read_cursor(arguments.text("cursor")), arguments.text("near")
     style = arguments.choice("format", FORMATS, "compact")
@@ -117,22 +122,22 @@ async def list_media(context: ToolContext, given: Mapping[str, object]) -> tuple
         found = page[:limit]
         cursor = str(found[-1].seq) if len(page) > limit else None
     listed = await _listed(context, found)
-    if style == "json":
-        return (TextBlock(text=_list_json(listed, cursor)),)
-    return (TextBlock(text=_list_lines(listed, cursor, "nearest" if near is not None else "newest")),)
+    order = "nearest" if near is not None else "newest"
+    text = _list_json(listed, cursor) if style == "json" else _list_lines(listed, cursor, order)
+    return arguments.reported((TextBlock(text=text),))
 
 
 async def fetch_media(context: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
     """One item in the requested form."""
     known = ("ref", "mediaRef", "as", "pages", "time_range", "find", "max_tokens", "cursor", "again")
     arguments = Arguments(given, known)
-    ref_id = arguments.text("ref") or arguments.text("mediaRef")
+    ref_id = arguments.ref("ref") or arguments.ref("mediaRef")
     if ref_id is None:
         raise ToolError("ref is missing; list_media shows the refs of this channel")
     wish = wish_of(context, arguments)
     form, find = arguments.choice("as", FORMS, "auto"), arguments.text("find")
     ask = Ask(form=form, wish=wish, find=find, again=arguments.flag("again"))
-    return await fetch_record(context, await find_ref(context, ref_id), ask)
+    return arguments.reported(await fetch_record(context, await find_ref(context, ref_id), ask))
 
 
 def wish_of(context: ToolContext, arguments: Arguments | None = None) -> RenderOptions:
@@ -146,6 +151,7 @@ def wish_of(context: ToolContext, arguments: Arguments | None = None) -> RenderO
             cursor=given.text("cursor"),
             max_tokens=given.number_or_none("max_tokens", least=LEAST_TOKENS, most=MOST_TOKENS),
             sees_images=context.sees_images,
+            opens_files=context.accepts.files,
             block_bytes=context.image_block_bytes,
             block_side=context.image_block_side,
         )

@@ -86,7 +86,7 @@ async def as_reading(
         raise ToolError(f"{record.ref.id}: {_why_empty(read)}")
     if read.document.unit is DocumentUnit.SECOND:
         told = _spoken(read, room)
-    elif item.blob.mime == PDF:
+    elif read.document.unit is DocumentUnit.PAGE:
         told = await _paged(read.document, wish, room)
     else:
         told = _cut(read, room)
@@ -126,7 +126,7 @@ async def read_form(
 ) -> ItemReading:
     """What a provider reads in a file, stored or now; ToolError with the reason if it cannot be read."""
     if context.understanding is None:
-        raise ToolError("no provider that reads media is set up here; as=file gives the path of a copy")
+        raise ToolError("no provider that reads media is set up here; as=file gives a copy in your folder")
     try:
         pages = wish.pages
         if wish.cursor is not None:

@@ -32,7 +32,9 @@ from belino.media.price import (
 )
 from belino.media.render import Draws
 from belino.media.renditions import (
+    COPY,
     EMPTY,
+    NO_FILES,
     CannotRender,
     Item,
     Rendered,
@@ -117,10 +119,21 @@ class Shown:
 
 async def fetch_record(context: ToolContext, record: RefRecord, ask: Ask) -> tuple[Block, ...]:
     """Fetch one item of the channel; every tool uses this. Our words come first."""
+    try:
+        return await _fetched(context, record, ask)
+    except ToolError as error:
+        if context.accepts.files:
+            raise
+        raise ToolError(str(error).replace(COPY, NO_FILES)) from error
+
+
+async def _fetched(context: ToolContext, record: RefRecord, ask: Ask) -> tuple[Block, ...]:
+    if ask.form == "file" and not context.accepts.files:
+        raise ToolError(f"you have no tool that opens files; as=auto tells what forms {record.ref.id} has")
     if ask.find is not None and ask.form not in _FINDABLE:
         raise ToolError(f"find looks for words in text, and as={ask.form} is none; leave one of them out")
     if ask.form in _SEEN and not context.sees_images and not _is_told(context, ask.form):
-        raise ToolError("you cannot look at pictures here; as=file gives the path of a copy")
+        raise ToolError("you cannot look at pictures here; as=file gives a copy in your folder")
     if (
         ask.form in _WHOLE
         and ask.find is None
@@ -140,7 +153,7 @@ async def fetch_record(context: ToolContext, record: RefRecord, ask: Ask) -> tup
         except (CannotRender, NoRange) as error:
             raise ToolError(f"{record.ref.id}: {error}") from error
         except MediaError as error:
-            raise ToolError(f"{record.ref.id}: {reason_of(error)}; as=file gives the path of a copy") from error
+            raise ToolError(f"{record.ref.id}: {reason_of(error)}; as=file gives a copy in your folder") from error
 
 
 async def _formed(context: ToolContext, record: RefRecord, blob: Blob, looked: Looked, ask: Ask) -> tuple[Block, ...]:
@@ -269,7 +282,7 @@ def _instead(looked: Looked) -> str:
         return "as=frames or as=sheet shows it"
     if looked.is_picture:
         return "as=image shows it"
-    return "as=text gives its text" if has_text(looked.mime) else "as=file gives the path of a copy"
+    return "as=text gives its text" if has_text(looked.mime) else "as=file gives a copy in your folder"
 
 
 async def _sheet(context: ToolContext, record: RefRecord, item: Item, looked: Looked, wish: RenderOptions) -> Rendered:
@@ -367,10 +380,10 @@ async def _as_picture(
     context.shown_now.update((record.ref.id, blob.sha256))
     if context.shown:
         context.shown(picture)
-    if not seen.changes:
-        return TextBlock(text=about), picture
+    if not seen.changes or not context.accepts.files:
+        return TextBlock(text=f"{about} {seen.changes}".rstrip()), picture
     original = await placed(context, record, blob, looked.mime)
-    return TextBlock(text=f"{about} {seen.changes} The original is at {original.path}."), picture, original
+    return TextBlock(text=f"{about} {seen.changes} The original is in your folder."), picture, original
 
 
 async def _likeness(context: ToolContext, record: RefRecord, blob: Blob) -> str:
@@ -386,11 +399,13 @@ async def _as_file(
     """A copy in the session's folder; if no form was requested, also the other forms and their costs."""
     blob = item.blob
     told, unread = await _described(context, item) if prices_too else ("", False)
+    forms = await _forms(context, record, blob, unread=unread) if prices_too else ""
+    about = f"{item.title}: {looked.told(blob)}{told}{why}"
+    if not context.accepts.files:
+        return (TextBlock(text=f"{about}{forms}"),)
     file = await placed(context, record, blob, looked.mime)
     how = "read it as text" if is_text(file.mime) else "open it with a program that knows its type"
-    forms = await _forms(context, record, blob, unread=unread) if prices_too else ""
-    about = f"{item.title}: {looked.told(blob)}{told}{why} A copy is at {file.path}; {how}.{forms}"
-    return TextBlock(text=about), file
+    return TextBlock(text=f"{about} A copy is in your folder; {how}.{forms}"), file
 
 
 async def _described(context: ToolContext, item: Item) -> tuple[str, bool]:

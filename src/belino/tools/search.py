@@ -53,7 +53,7 @@ async def channel_context(context: ToolContext, given: Mapping[str, object]) -> 
     arguments = Arguments(given, ("intent", "since", "authors", "near", "max_results", "cursor", "format"))
     now = context.clock.now()
     intents = arguments.words_or_several("intent", most=INTENT_CHARS, several=INTENTS_AT_MOST)
-    since, authors = arguments.since("since", now), arguments.texts("authors") or ()
+    since, authors = arguments.since("since", now, context.archive.zone), arguments.texts("authors") or ()
     usual = RESULTS_DEFAULT if len(intents) == 1 else RESULTS_OF_SEVERAL
     limit = arguments.number("max_results", default=usual, most=RESULTS_MOST)
     near, cursor = arguments.text("near"), arguments.text("cursor")
@@ -62,9 +62,11 @@ async def channel_context(context: ToolContext, given: Mapping[str, object]) -> 
     ask = partial(search, context.archive, context.channel, intents, now=now, since=since, authors=authors, near=near)
     found = await _others(ask, context.answers, limit, cursor)
     if style == "json":
-        return (TextBlock(text=json_text(results_json(found) | ({"note": note} if note else {}))),)
-    text = results_lines(found, intents, now=now)
-    return (TextBlock(text=f"Note: {note}\n{text}" if note else text),)
+        text = json_text(results_json(found) | ({"note": note} if note else {}))
+    else:
+        text = results_lines(found, intents, now=now)
+        text = f"Note: {note}\n{text}" if note else text
+    return arguments.reported((TextBlock(text=text),))
 
 
 async def _others(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
 
-from belino.delivery.decide import FORM_NAMES, Action, Decision, decide_one
+from belino.delivery.decide import FORM_NAMES, Action, Decision
 from belino.delivery.folders import PENDING, mark_of
 from belino.delivery.outgoing_files import Keeper
 from belino.delivery.speakable import speakable
@@ -19,7 +19,7 @@ from belino.domain.errors import (
     StoreError,
     ToolError,
 )
-from belino.domain.limits import Limits, SendAs
+from belino.domain.limits import SendAs
 from belino.domain.media import Block, MediaKind, TextBlock, kind_of
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock, HttpClient
@@ -45,6 +45,7 @@ FETCH_SECONDS = 120.0
 ANSWER_SECONDS = 30.0
 FOLDERS = ("outgoing/pending", "outgoing", "incoming")
 """Where a bare name is looked up, in this order."""
+AUTO = "auto"
 NO_FILE = "there is no such file in this conversation's folders; save it there first, then give its path"
 
 _PROPERTIES: Mapping[str, object] = {
@@ -54,8 +55,7 @@ _PROPERTIES: Mapping[str, object] = {
     "caption": {"type": "string"},
     "as": {
         "type": "string",
-        "enum": [form.value for form in SendAs],
-        "description": "Left out: what suits the file best.",
+        "enum": [AUTO, *(form.value for form in SendAs)],
     },
 }
 SEND_MEDIA = ToolSpec(
@@ -102,7 +102,8 @@ class Outlet:
     """The conversation's own folder, with `incoming/` and `outgoing/` in it."""
     keeper: Keeper
     http: HttpClient
-    limits: Limits
+    prepare: Callable[[Offer], Awaitable[Decision]]
+    """Make a file ready for this platform, as far as this installation can; ends in `send` or `refuse`."""
     clock: Clock
     metered: Callable[[], AbstractAsyncContextManager[Meter]]
     """A meter for the bytes that the channel may still fetch today."""
@@ -116,20 +117,22 @@ async def send_media(context: ToolContext, outlet: Outlet, given: Mapping[str, o
     """Add one file to the reply, and report how it will be sent."""
     ways = ("path", "ref", "url", *(("text",) if outlet.speaker is not None else ()))
     arguments = Arguments(given, (*ways, "caption", "as"))
-    named = [name for name in ways if given.get(name) is not None]
+    named = [name for name in ways if arguments.has(name)]
     if len(named) != 1:
         raise ToolError(f"give exactly one of {', '.join(ways[:-1])} or {ways[-1]}")
-    caption = arguments.words("caption", most=CAPTION_CHARS) if given.get("caption") else ""
-    wanted = arguments.choice("as", [*SendAs], "")
+    caption = arguments.words("caption", most=CAPTION_CHARS) if arguments.has("caption") else ""
+    wanted = arguments.choice("as", [AUTO, *SendAs], AUTO)
+    wanted = "" if wanted == AUTO else wanted
     if named == ["text"] and outlet.speaker is not None:
         offer, told = await _spoken(outlet.speaker, arguments, wanted, context.conversation)
     else:
         offer, told = await _offered(context, outlet, arguments, named[0]), ""
     offer = replace(offer, caption=caption, wanted=SendAs(wanted) if wanted else offer.wanted)
-    decision = decide_one(offer, outlet.limits)
+    decision = await outlet.prepare(offer)
     if decision.action is Action.REFUSE:
         raise ToolError(f"{clean_name(offer.name)} cannot be sent here: {decision.reason}")
-    when = await outlet.give(offer)
+    # What was made ready now is sent, in the form that is told now.
+    when = await outlet.give(replace(decision.offer, wanted=decision.send_as))
     return (TextBlock(text=f"{_about(offer)} {when} {_plan(decision)}.{told}"),)
 
 
@@ -158,7 +161,7 @@ async def _offered(context: ToolContext, outlet: Outlet, arguments: Arguments, w
             case "path":
                 return await _from_path(outlet, arguments.words("path", most=PATH_CHARS))
             case "ref":
-                return await _from_ref(context, outlet, arguments.text("ref") or "")
+                return await _from_ref(context, outlet, arguments.ref("ref") or "")
             case _:
                 return await _from_url(outlet, arguments.words("url", most=URL_CHARS))
     except StoreError as error:
@@ -232,9 +235,4 @@ def _about(offer: Offer) -> str:
 
 def _plan(decision: Decision) -> str:
     how = f"as {FORM_NAMES[decision.send_as]}"
-    match decision.action:
-        case Action.FIT:
-            how = f"{how}, made to fit"
-        case Action.TRANSCODE:
-            how = f"{how}, re-encoded"
     return f"{how} ({decision.reason})" if decision.reason else how

@@ -12,6 +12,7 @@ from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Clock
 from belino.domain.safe_text import one_line
 from belino.domain.turn import Toolbox, ToolSpec
+from belino.tools.acting import Acting
 from belino.tools.channel import CHANNEL_MESSAGES, channel_messages
 from belino.tools.media import FETCH_MEDIA, LIST_MEDIA, fetch_media, fetch_spec, list_media
 from belino.tools.readings import offered_forms
@@ -39,22 +40,30 @@ Tool = Callable[[Mapping[str, object]], Awaitable[tuple[Block, ...]]]
 
 
 def make_toolbox(
-    context: ToolContext, make_outlet: Callable[[], Outlet] | None = None, *, speaker: Speaker | None = None
+    context: ToolContext,
+    make_outlet: Callable[[], Outlet] | None = None,
+    *,
+    speaker: Speaker | None = None,
+    acting: Acting | None = None,
 ) -> Toolbox:
     """The tools of one conversation's channel; `make_outlet` is called to send, and without it nothing can be sent.
 
-    `speaker` is the one that the outlet has: text is offered to be spoken where there is one.
+    `speaker` is the one that the outlet has: text is offered to be spoken where there is one. `acting` has the tools
+    that change messages.
     """
     tools: dict[str, Tool] = {spec.name: partial(tool, context) for spec, tool in _TOOLS}
     if make_outlet is not None:
         tools[SEND_MEDIA.name] = lambda given: send_media(context, make_outlet(), given)
+    actions = acting.tools(context) if acting is not None else {}
+    tools |= {name: tool for name, (_, tool) in actions.items()}
 
     @cache
     def specs() -> tuple[ToolSpec, ...]:
         own = [
             fetch_spec(offered_forms(context), context.accepts) if spec is FETCH_MEDIA else spec for spec, _ in _TOOLS
         ]
-        return (*own, send_media_spec(speaker)) if make_outlet is not None else tuple(own)
+        sending = (send_media_spec(speaker),) if make_outlet is not None else ()
+        return (*own, *sending, *(spec for spec, _ in actions.values()))
 
     return ScopedToolbox(tools=tools, make_specs=specs, clock=context.clock, notes=context.notes)
 

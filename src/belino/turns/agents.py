@@ -3,13 +3,15 @@
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from belino import registry
-from belino.config import AgentConfig
+from belino.config import AgentConfig, ChannelAccess, Config
+from belino.config.tables import EVERY_CHANNEL
 from belino.domain.errors import BelinoError
-from belino.domain.message import Author, ConversationKey
-from belino.domain.ports import Agent, Checks, Closes
+from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia
+from belino.domain.message import SERVER, Author, ConversationKey
+from belino.domain.ports import Agent, Checks, ChoosesModels, Closes, accepted_by
 
 
 @dataclass(eq=False, slots=True)
@@ -94,6 +96,17 @@ class Agents:
         """The kind of agent; one kind cannot read the memory of another."""
         return self._kind(agent_at(self._config, conversation))
 
+    def models(self, conversation: ConversationKey) -> tuple[str, ...]:
+        """The models that people may choose from in a conversation."""
+        return agent_at(self._config, conversation).models
+
+    def usable_model(self, conversation: ConversationKey, chosen: str | None) -> str:
+        """The model that people chose, if they still may and the agent can use it; else empty, for its own."""
+        agent = self.at(conversation)
+        if not chosen or chosen not in self.models(conversation) or not isinstance(agent, ChoosesModels):
+            return ""
+        return "" if agent.why_not(chosen) else chosen
+
     def usual(self) -> tuple[str, str]:
         """The name and kind of the default agent."""
         return self._config.name, self._kind(self._config)
@@ -152,3 +165,21 @@ def agent_at(config: AgentConfig, conversation: ConversationKey) -> AgentConfig:
     parts = str(conversation).split(":")
     around = (":".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next((config.places[place] for place in around if place in config.places), config)
+
+
+def agent_may(config: Config, conversation: ConversationKey) -> frozenset[str]:
+    """What the agent may do to messages in a channel: react, edit, delete."""
+    for adapter in config.adapters:
+        if (adapter.platform, adapter.account) == (conversation.platform, conversation.account):
+            own, tables = adapter.access.channels.get(conversation.channel), adapter.access.channels
+            # The server of a channel is not known here: of tables for many channels, only what all permit counts.
+            broad = [table for name, table in tables.items() if name == EVERY_CHANNEL or name.startswith(SERVER)]
+            counted = [own] if own is not None else broad or [ChannelAccess()]
+            return frozenset.intersection(*(frozenset(table.agent_may) for table in counted))
+    return frozenset()
+
+
+def accepted_in(agent: Agent, *, in_prompt: bool) -> AcceptedMedia:
+    """The blocks that an agent accepts in its prompt, or in the result of a tool."""
+    accepts = accepted_by(agent)
+    return accepts if in_prompt or accepts.in_results else replace(TEXT_AND_PICTURES, files=accepts.files)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from belino.config import Config
 from belino.context.line_format import fenced, placeholder
 from belino.context.manifest import suppressed, thread_media
 from belino.domain.errors import ToolError
@@ -168,3 +169,8 @@ def _named(ref: MediaRef, outcome: MediaOutcome) -> str:
 
 def _shown_at(record: RefRecord, entry: ManifestEntry) -> str:
     return f"{_named(record.ref, MediaOutcome.HELD)[:-1]}, shown at turn {entry.included_at_turn}]"
+
+
+def attaches(config: Config) -> bool:
+    """Whether media of the message is attached as far as the agent takes it."""
+    return config.context.attach_media in ("message", "thread")

@@ -2,20 +2,23 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal, Protocol
 
 from belino.aio.deadline import deadline
 from belino.delivery.plan import parcel_key, plan, turn_hash
 from belino.delivery.send import ParcelNews
 from belino.delivery.text import texts
-from belino.domain.errors import MarkupRefused, place_of
+from belino.domain.errors import MarkupRefused, Undeliverable, place_of
 from belino.domain.failpoints import failpoint
 from belino.domain.limits import Limits
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import TurnState
-from belino.domain.ports import Clock, Drafts
+from belino.domain.ports import Clock, Drafts, StreamsDrafts
 from belino.domain.reply import DRAFT_OF, Parcel, ParcelKind, ParcelState, Reply
 from belino.domain.stored import ClaimedTurn, StoredMessage, TurnEnd
 from belino.storage.outbox import OutboxVerbs
@@ -25,11 +28,20 @@ log = logging.getLogger(__name__)
 
 BEGIN_SECONDS = 1.5
 """An answer that is complete by then is sent whole: a draft would cost an extra call."""
+FIRST_CHARS = 40
+"""A first draft that is shorter and no sentence waits until the agent writes more, or pauses."""
+QUIET_SECONDS = 1.0
+"""After so long without a new piece, the last word is taken as whole."""
+LOOK_SECONDS = 0.25
+STREAMED_SECONDS = 20.0
+"""A preview that does not change is shown again after so long; it vanishes after half a minute."""
 EDIT_SECONDS = 10.0
 UNFINISHED = " …"
 STOPPED = "(stopped)"
 PIECE_SECONDS = 0.05
 """A model writes a hundred pieces a second, faster than people read."""
+_HALF_WORD = re.compile(r"(?<=\s)[^\W_\u2e80-\U0003ffff][\w'’-]*\Z|\A\w+\Z")
+_SENTENCE = re.compile(r"[.!?…:。！？]|\n")
 _ENDED = frozenset({ParcelState.SENT, ParcelState.UNCERTAIN, ParcelState.HELD, ParcelState.DEAD})
 
 
@@ -109,7 +121,11 @@ class DraftWriter:
         self._put = put
         self._key = f"d-{claimed.id}-{turn_hash(claimed.trace, claimed.retries)}"
         self._text = ""
+        self._last = 0.0
+        """When the last piece came."""
         self._shown = ""
+        self._streamed = False
+        """Whether a preview was shown, which vanishes by itself."""
         self._written = asyncio.Event()
         self._landed = asyncio.Event()
         self._editing = asyncio.Lock()
@@ -128,6 +144,7 @@ class DraftWriter:
     def write(self, piece: str) -> None:
         """Append text from the agent."""
         self._text += piece
+        self._last = self._clock.monotonic()
         if self._text.strip():
             self._written.set()
 
@@ -139,6 +156,11 @@ class DraftWriter:
     async def show(self) -> None:
         """Show the text as it grows, until cancelled or until the platform accepts no more edits."""
         try:
+            await self._written.wait()
+            if not self._started:
+                await self._presentable()
+                if await self._stream():
+                    return
             await self._begin()
             if (message_id := await self._message()) is not None:
                 await self._keep_changing(message_id)
@@ -161,8 +183,8 @@ class DraftWriter:
     def finish(self, end: TurnEnd) -> TurnEnd:
         """The end of the turn, in which the first text parcel of the reply is an edit of the draft."""
         if not self._started:
-            return end
-        parcels = list(end.parcels)
+            return self._kept(end) if self._streamed else end
+        parcels = _text_apart(end.parcels)
         place = next((n for n, parcel in enumerate(parcels) if parcel.kind is ParcelKind.TEXT), None)
         if place is None:
             place = len(parcels)
@@ -171,6 +193,12 @@ class DraftWriter:
         words = replace(parcels[place], reply_to=self._claimed.reply_to)
         parcels[place] = replace(words, kind=ParcelKind.EDIT, edits=f"{DRAFT_OF}{self._key}")
         return replace(end, parcels=tuple(parcels))
+
+    def _kept(self, end: TurnEnd) -> TurnEnd:
+        """The end of the turn; if it was cut off, with what the vanished preview has shown."""
+        if end.state is TurnState.ANSWERED or any(parcel.text for parcel in end.parcels):
+            return end
+        return replace(end, parcels=(*end.parcels, *self._left(end.state, len(end.parcels))))
 
     def _left(self, state: TurnState, place: int) -> tuple[Parcel, ...]:
         """The final text of the draft if the turn ends without text."""
@@ -187,12 +215,50 @@ class DraftWriter:
         keys = (parcel_key(turn, place + number, trace, retries=retries) for number in range(len(made)))
         return tuple(replace(parcel, key=key) for parcel, key in zip(made, keys, strict=True))
 
-    async def _begin(self) -> None:
-        await self._written.wait()
-        if self._started:
-            return
+    async def _presentable(self) -> None:
+        """Wait until the answer takes long enough for a draft, and its beginning can be read."""
         await self._clock.sleep(BEGIN_SECONDS)
-        if self._over:
+        while not self._over and not self._is_quiet():
+            shown = self._whole()
+            if len(shown) >= FIRST_CHARS or _SENTENCE.search(shown):
+                return
+            await self._clock.sleep(LOOK_SECONDS)
+
+    def _is_quiet(self) -> bool:
+        return self._clock.monotonic() - self._last >= QUIET_SECONDS
+
+    def _whole(self) -> str:
+        """The text so far, without a word that is still being written."""
+        text = self._clean(self._text)
+        if not _HALF_WORD.search(text) or self._is_quiet():
+            return text.rstrip()
+        return _HALF_WORD.sub("", text).rstrip()
+
+    async def _stream(self) -> bool:
+        """Show the text as a preview until cancelled; False if there are none here."""
+        where, adapter = self._claimed.conversation, self._adapter
+        pause = adapter.stream_pause(where) if isinstance(adapter, StreamsDrafts) else None
+        if not isinstance(adapter, StreamsDrafts) or pause is None:
+            return False
+        while not self._over:
+            self._written.clear()
+            async with self._editing:
+                try:
+                    async with deadline(self._clock, EDIT_SECONDS):
+                        await adapter.stream_draft(self._parcel(ParcelKind.DRAFT))
+                except Undeliverable:
+                    return False
+                except MarkupRefused:
+                    log.info("a change of the draft of turn %d had markup that was refused", self._claimed.id)
+                self._streamed = True
+            await self._clock.sleep(pause)
+            with suppress(TimeoutError):
+                async with deadline(self._clock, STREAMED_SECONDS):
+                    await self._written.wait()
+        return True
+
+    async def _begin(self) -> None:
+        if self._started or self._over:
             return
         self._started = True
         await self._outbox.start_draft(self._claimed.id, self._parcel(ParcelKind.DRAFT))
@@ -227,7 +293,7 @@ class DraftWriter:
             log.info("a change of the draft of turn %d had markup that was refused", self._claimed.id)
 
     def _parcel(self, kind: ParcelKind) -> Parcel:
-        made = texts(self._clean(self._text).rstrip() + UNFINISHED, self._limits)
+        made = texts(self._whole() + UNFINISHED, self._limits)
         self._shown = made[0].text
         return Parcel(
             key=self._key,
@@ -239,3 +305,22 @@ class DraftWriter:
             reply_to=self._claimed.reply_to,
             trace=self._claimed.trace,
         )
+
+
+def _text_apart(parcels: Sequence[Parcel]) -> list[Parcel]:
+    """The parcels, with text that was planned in one call with files in its own: the draft already shows it."""
+    found: list[Parcel] = []
+    for parcel in parcels:
+        if parcel.files and parcel.text:
+            words = replace(parcel, key=f"{parcel.key}-text", kind=ParcelKind.TEXT, files=())
+            found += [words, replace(parcel, text="", plain="", reply_to=None)]
+        else:
+            found.append(parcel)
+    return found
+
+
+def without_folders(folder: Path, text: str) -> str:
+    """The text with file names instead of local paths, like the finished answer."""
+    for place in ("outgoing/pending/", "outgoing/", "incoming/"):
+        text = text.replace(f"{folder}/{place}", "")
+    return text

@@ -89,9 +89,9 @@ async def preview(
         picture_side=picture_side or BLOCK_SIDE,
         until=until,
     )
-    begun = Session(memory=None, turns=session.turns, manifest=())
+    begun = Session(memory=None, turns=session.turns, manifest=(), begun=session.begun)
     prompt = await builder.build(claimed, begun, _no_pictures, is_whole=not note)
-    context = await builder.structured_context(messages, is_whole=not note)
+    context = await builder.structured_context(messages, is_whole=not note, since=session.begun)
     told = tuple(block.text for block in prompt.blocks if isinstance(block, TextBlock))
     return Preview(
         conversation=messages[0].conversation,

@@ -121,7 +121,7 @@ class PromptBuilder:
         pieces = [await self._recovery(claimed, session, attaching), self._left_out(session)]
         context = None
         if gives_context:
-            context = await self.structured_context(messages, is_whole=is_whole)
+            context = await self.structured_context(messages, is_whole=is_whole, since=session.begun)
             pieces.append(await self._context(context, self.fence(claimed)))
             # The context has what arrived; of what changed, the turns that stayed in its memory may hold the old form.
             news = replace(news, arrived=(), total_arrived=0, replies_elsewhere=0, said_in_channel=0)
@@ -139,14 +139,17 @@ class PromptBuilder:
             messages=_as_sent(messages, unclaimed),
         )
 
-    async def structured_context(self, messages: Sequence[StoredMessage], *, is_whole: bool) -> StructuredContext:
-        """The channel and the thread of these messages."""
+    async def structured_context(
+        self, messages: Sequence[StoredMessage], *, is_whole: bool, since: int = 0
+    ) -> StructuredContext:
+        """The channel and the thread of these messages, as far as they have a seq after `since`."""
         return await assemble(
             self._store,
             messages,
             self._config,
             now=self._now(),
             until=self._until,
+            since=since,
             is_whole=is_whole,
             picture_side=self._picture_side,
         )

@@ -4,10 +4,9 @@ What is read is recorded for `explain`; a voice message may be posted back as te
 gate begins a turn only if it names the agent.
 """
 
-import asyncio
 import logging
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
@@ -16,6 +15,7 @@ from belino.aio.deadline import deadline, or_abandon
 from belino.context.readings import MediaMarker, MediaText
 from belino.delivery.plan import turn_hash
 from belino.delivery.text import texts
+from belino.domain.commands import ChatCommand, spoken_command
 from belino.domain.errors import StoreError, place_of
 from belino.domain.limits import Limits
 from belino.domain.media import OWN_READER, MediaRef
@@ -29,6 +29,7 @@ from belino.domain.stored import ClaimedTurn, RefRecord, StoredMessage
 from belino.storage.store import Store
 from belino.tools.tool_context import Notes
 from belino.turns.agents import Agents
+from belino.turns.underway import Underway
 from belino.understanding.policy import capability_of
 from belino.understanding.request import MessageMedia, MessageReadings, Note, ReadingNews
 
@@ -107,28 +108,27 @@ class TurnReader:
         self,
         claimed: ClaimedTurn,
         note: Notes,
-        running: MutableMapping[ConversationKey, asyncio.Timeout],
-        aborted: Container[ConversationKey],
+        underway: Underway,
     ) -> TurnReadings:
         """What the media of a turn's messages say, as they are now; media that cannot be read is told and left out.
 
-        While it lasts, its deadline is in `running`, for a person who aborts the turn; that raises TimeoutError.
+        While it lasts, its deadline is the turn's scope, by which the turn is stopped; that raises TimeoutError.
         """
         where, read = claimed.conversation, NOTHING
         try:
             async with deadline(self._clock, self.seconds + GRACE_SECONDS) as scope:
-                running[where] = scope
+                underway.begins(claimed, scope)
                 read = await or_abandon(self._messages_read(claimed), self._clock, grace=GRACE_SECONDS)
         except StoreError:
             raise
         except Exception as error:
-            if where in aborted:
+            if where in underway.aborted or underway.is_restarted(claimed.id):
                 raise
             log.warning("media of turn %d (trace %s) is not read: %s", claimed.id, claimed.trace, place_of(error))
             reason = "not read in time" if isinstance(error, TimeoutError) else type(error).__name__
             await note(self._step("failed", reason))
         finally:
-            running.pop(where, None)
+            underway.scopes.pop(where, None)
         for step in self.steps(read.decisions):
             await note(step)
         return read
@@ -292,3 +292,9 @@ def _sounds_like(said: str, wanted: str) -> bool:
     at = next((place for place, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
     rest = short[at + 1 :] if len(short) == len(long) else short[at:]
     return rest == long[at + 1 :]
+
+
+def command_in_speech(claimed: ClaimedTurn, read: TurnReadings) -> ChatCommand | None:
+    """The command that a voice message without words consists of."""
+    said = any(message.text.strip() for message in claimed.messages)
+    return None if said or not read.transcript else spoken_command(read.transcript)

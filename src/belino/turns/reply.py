@@ -5,7 +5,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from weakref import WeakValueDictionary
@@ -14,19 +14,22 @@ from belino.aio.keyed_workers import KeyedWorkers
 from belino.delivery.collect import FILES_AT_MOST, Collected, collect
 from belino.delivery.decide import Action, Decision
 from belino.delivery.folders import Folders, fates_of, split
+from belino.delivery.long_code import LongBlock, long_blocks, shortened
 from belino.delivery.outgoing_files import Keeper
 from belino.delivery.plan import plan
 from belino.delivery.prepare import Preparer
-from belino.delivery.send import ParcelNews
-from belino.domain.errors import StoreError, ToolError, place_of, reason_of
+from belino.delivery.send import INLINE_CODE_LINES, ParcelNews
+from belino.domain.choice import Choice, numbered, wrong_choices
+from belino.domain.errors import MediaError, StoreError, ToolError, place_of, reason_of
 from belino.domain.failpoints import failpoint
-from belino.domain.limits import Limits, Once
+from belino.domain.limits import Limits, Once, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Adapter, Clock, HttpClient
 from belino.domain.reply import Offer, Parcel, ParcelState, Reply
 from belino.domain.stored import ClaimedTurn
 from belino.media.daily_limit import DailyLimits
+from belino.storage.choices import new_key
 from belino.storage.home import Home
 from belino.storage.store import Store
 from belino.tools.sending import Outlet
@@ -39,6 +42,7 @@ log = logging.getLogger(__name__)
 # For an account that is no longer configured: its parcels wait, small enough for any platform.
 UNKNOWN_LIMITS = Limits(text_chars=1_000, once=Once.UNCERTAIN)
 NO_TURN = 0
+DOUBT = "(An earlier answer of mine may be missing here; ask me to repeat it if you did not get it.)"
 WIDTH = 4
 FLUSHES_AT_MOST = 50
 """Rounds of one flush, so that a script that writes without end cannot keep it running forever."""
@@ -83,6 +87,7 @@ class Replies:
         clock: Clock,
         put: Callable[[ConversationKey], None],
         speaker: Speaker | None = None,
+        inline_code_lines: int = INLINE_CODE_LINES,
     ) -> None:
         self._store = store
         self._adapters = adapters
@@ -95,6 +100,7 @@ class Replies:
         self._put = put
         """Called when parcels of a conversation are in the outbox."""
         self.speaker = self.speak_with(speaker)
+        self.inline_code_lines = inline_code_lines
         self._locks: WeakValueDictionary[ConversationKey, asyncio.Lock] = WeakValueDictionary()
         self._taken: dict[int, set[str]] = {}
         """By turn, the marks of its pending files that are not in the outbox yet."""
@@ -126,8 +132,46 @@ class Replies:
             await self._store.put_parcels(parcels)
             self._put(claimed.conversation)
 
-    async def parcels(self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note) -> tuple[Parcel, ...]:
+    async def ask(self, claimed: ClaimedTurn, question: str, choices: Sequence[Choice]) -> str:
+        """Send a question with choices at once; returns its id."""
+        where, limits, own = claimed.conversation, self._limits(claimed.conversation), new_key()
+        words = question if limits.buttons else numbered(question, choices)
+        reply = Reply(conversation=where, text=words)
+        parcels = plan(reply, (), limits, turn=NO_TURN, trace=f"question-{own}")
+        offered = _for_sender(claimed, choices)
+        await self._store.offer_choices(own, parcels[-1], offered, is_numbered=not limits.buttons, unasked=parcels)
+        self._put(where)
+        return own
+
+    async def parcels(
+        self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note, choices: Sequence[Choice] = ()
+    ) -> tuple[Parcel, ...]:
         """An answer as parcels, with all its files. Call `done` once they are committed or given up."""
+        text = await self._with_doubt(claimed, text, note)
+        if wrong := wrong_choices(choices) if choices else "no choices":
+            if choices:
+                await note(self._step("choices not offered", wrong))
+            return await self._plain(claimed, text, handed, note)
+        is_numbered = not self._limits(claimed.conversation).buttons
+        parcels = await self._plain(claimed, numbered(text, choices) if is_numbered else text, handed, note)
+        if texts := [parcel for parcel in parcels if parcel.text]:
+            offered = _for_sender(claimed, choices)
+            await self._store.offer_choices(new_key(), texts[-1], offered, is_numbered=is_numbered, unasked=())
+        return parcels
+
+    async def _with_doubt(self, claimed: ClaimedTurn, text: str, note: Note) -> str:
+        """The answer, after a line about earlier ones here that may not have arrived, once."""
+        try:
+            doubts = await self._store.report_doubts(claimed.conversation, claimed.id) if text.strip() else 0
+        except StoreError as error:
+            log.warning("doubts of %s are not reported: %s", claimed.conversation, type(error).__name__)
+            return text
+        if not doubts:
+            return text
+        await note(self._step("doubt reported", f"{doubts} earlier parcels may not have arrived"))
+        return f"{DOUBT}\n\n{text}"
+
+    async def _plain(self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note) -> tuple[Parcel, ...]:
         where, limits = claimed.conversation, self._limits(claimed.conversation)
         handed = await self._spoken(claimed, text, handed, note)
         try:
@@ -146,15 +190,36 @@ class Replies:
         if found.waiting:
             reason = f"{found.waiting} files: still being written, or too many at once"
             await note(self._step("left in pending", reason))
-        reply = Reply(conversation=where, text=found.text, reply_to=claimed.reply_to)
+        words, long_code = await self._shortened(found.text, limits, note)
+        decisions = (*decisions, *long_code)
+        reply = Reply(conversation=where, text=words, reply_to=claimed.reply_to)
         return plan(reply, decisions, limits, turn=claimed.id, trace=claimed.trace, retries=claimed.retries)
+
+    async def _shortened(self, text: str, limits: Limits, note: Note) -> tuple[str, tuple[Decision, ...]]:
+        """The text without its long code and tables, and the files that they are sent as."""
+        blocks = () if limits.scrolls_code else long_blocks(text, lines=self.inline_code_lines)
+        taken, decisions = list[LongBlock](), list[Decision]()
+        for block in blocks:
+            try:
+                offer = await self._keeper().keep(block.chunks(), name=block.name)
+                (decision,) = await self._preparer.prepare((replace(offer, wanted=SendAs.DOCUMENT),), limits)
+            except (MediaError, StoreError) as error:
+                await note(self._step("kept in the text", reason_of(error), block.name))
+                continue
+            if decision.action is Action.SEND:
+                taken.append(block)
+                decisions.append(decision)
+                lines = f"it has more than {self.inline_code_lines} lines"
+                await note(self._step(f"goes as {decision.send_as}", lines, block.name))
+        return shortened(text, taken), tuple(decisions)
 
     async def _spoken(self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note) -> Sequence[Offer]:
         """The files of an answer, with its voice message if it gets one."""
         if self._voice is None:
             return handed
         try:
-            return await self._voice.add(claimed, text, handed, note)
+            chosen = (await self._store.chat_settings(claimed.conversation)).voice
+            return await self._voice.add(claimed, text, handed, note, chosen=chosen)
         except Exception as error:  # noqa: BLE001 - the text is sent even if speaking fails
             log.warning("the answer of turn %d could not be spoken: %s", claimed.id, place_of(error))
             await note(self._step(NOT_SPOKEN, reason_of(error), FILE_NAME))
@@ -180,12 +245,16 @@ class Replies:
             folder=self._home.folder(conversation),
             keeper=self._keeper(),
             http=self._downloads.http,
-            limits=self._limits(conversation),
+            prepare=partial(self._prepared, conversation),
             clock=self._clock,
             metered=partial(self._downloads.limits.take, conversation.whole_channel),
             give=into_reply,
             speaker=self.speaker,
         )
+
+    async def _prepared(self, conversation: ConversationKey, offer: Offer) -> Decision:
+        (decision,) = await self._preparer.prepare((offer,), self._limits(conversation))
+        return decision
 
     async def flush(self, conversation: ConversationKey) -> Flushed:
         """Send the files in `pending` now, without a turn."""
@@ -306,6 +375,12 @@ class Replies:
 
     def _step(self, outcome: str, reason: str, subject: str = "") -> Step:
         return Step(at=self._clock.now(), stage=Stage.REPLY, outcome=outcome, reason=reason, subject=subject)
+
+
+def _for_sender(claimed: ClaimedTurn, choices: Sequence[Choice]) -> list[Choice]:
+    """The choices, for the sender of the message where they name no other."""
+    sender = claimed.messages[-1].author.id
+    return [replace(choice, who=choice.who or sender) for choice in choices]
 
 
 def _refused(decisions: Sequence[Decision]) -> dict[str, str]:

@@ -2,26 +2,24 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
 
-from belino.aio.deadline import deadline, or_abandon, ring
-from belino.aio.retry import Retry
+from belino.aio.deadline import deadline, or_abandon
 from belino.config import Config
 from belino.context.history import History
 from belino.context.prompt import system_prompt
 from belino.delivery.send import ParcelNews
-from belino.delivery.typing import keep_showing
+from belino.domain.choice import Choice
+from belino.domain.commands import ChatCommand
 from belino.domain.errors import AgentError, MemoryLost, StoreError, place_of, reason_of
 from belino.domain.failpoints import failpoint
-from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia, MediaBlock
+from belino.domain.media import TEXT_AND_PICTURES, MediaBlock
 from belino.domain.message import ConversationKey
-from belino.domain.outcome import Counters, Stage, Step, TurnState
-from belino.domain.ports import Adapter, Agent, Clock, Drafts, ShowsTyping, accepted_by
+from belino.domain.outcome import Stage, Step, TurnState
+from belino.domain.ports import Adapter, Drafts, accepted_by
 from belino.domain.reply import Parcel
 from belino.domain.stored import ClaimedTurn, RefRecord, Session, TurnEnd
 from belino.domain.turn import (
@@ -37,22 +35,29 @@ from belino.domain.turn import (
     Usage,
 )
 from belino.media.fetch import Fetcher
-from belino.media.render import Renderer
 from belino.net.tap import on_behalf
-from belino.storage.home import Home
 from belino.storage.store import Store
+from belino.tools.acting import Acting
 from belino.tools.tool_context import ToolContext
 from belino.tools.toolbox import make_toolbox
-from belino.turns.agents import Agents
-from belino.turns.attach import MediaAttacher
-from belino.turns.drafts import Draft, DraftWriter, TurnEvents
+from belino.turns.agents import Agents, accepted_in, agent_may
+from belino.turns.attach import MediaAttacher, attaches
+from belino.turns.drafts import Draft, DraftWriter, without_folders
+from belino.turns.environment import Environment, TurnMedia, TurnObservers
+from belino.turns.failure import Length, TurnFailure, TurnFailures, empty, failure_of, not_kept
 from belino.turns.prompt import PromptBuilder, Withdrawn
-from belino.turns.reading import ADDRESSED, NOT_ADDRESSED, TurnReader, TurnReadings, is_unheard, names
+from belino.turns.reading import (
+    ADDRESSED,
+    NOT_ADDRESSED,
+    TurnReader,
+    TurnReadings,
+    command_in_speech,
+    is_unheard,
+    names,
+)
 from belino.turns.reply import Replies
 from belino.turns.state import RecordingFetcher, TurnProgress, repaired
-
-if TYPE_CHECKING:
-    from belino.understanding.read import Understanding
+from belino.turns.underway import Underway, WatchedToolbox
 
 log = logging.getLogger(__name__)
 
@@ -60,46 +65,6 @@ CANCEL_SECONDS = 5.0
 """How long a cancelled agent may take to end before it is abandoned."""
 NOTE_CHARS = 500
 """Characters of a tool's progress note that people see."""
-
-
-class RecordsTurns(Protocol):
-    """The part of the recorder that a running turn needs."""
-
-    def run_turn(self, agent: Agent, turn: Turn) -> AsyncIterator[ReplyPart]: ...
-    def ended(self, claimed: ClaimedTurn, end: TurnEnd) -> None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnMedia:
-    """Where a turn's tools get media from."""
-
-    fetcher: Fetcher
-    renderer: Callable[[], Renderer]
-    """Made with the first toolbox: its cache costs start-up time."""
-    understanding: "Callable[[], Understanding | None]"
-    """Made with the first media that is to be read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnObservers:
-    """The parts of the gateway that are notified of a turn's progress."""
-
-    events: TurnEvents
-    counters: Counters
-    recorder: RecordsTurns
-    replied: Callable[[ConversationKey], None]
-    """Called when parcels of a conversation are in the outbox."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
-    """The environment that turns run in."""
-
-    config: Config
-    home: Home
-    clock: Clock
-    insist: Retry
-    """Retries a store call until it succeeds."""
 
 
 class TurnRunner:
@@ -123,6 +88,7 @@ class TurnRunner:
         self._fetcher = media.fetcher
         self._renderer = media.renderer
         self._understanding = media.understanding
+        self._wake_words = media.wake_words
         self._reader = TurnReader(
             store,
             media.understanding,
@@ -141,39 +107,34 @@ class TurnRunner:
         self._events = observers.events
         self._counters = observers.counters
         self._recorder = observers.recorder
+        self._failures = TurnFailures(observers.owners)
         self._replied = observers.replied
+        self._signs = observers.signs
+        self._commanded = observers.commanded
         self._key = environment.home.key_file.read_bytes()
-        self._underway: dict[int, asyncio.Event] = {}
-        """By turn, what is set when it ends."""
-        self._running: dict[ConversationKey, asyncio.Timeout] = {}
-        self._aborted: set[ConversationKey] = set()
+        self.underway = Underway()
         self._doing: dict[ConversationKey, str] = {}
         """What a running tool is doing, shown beside the typing indicator."""
         self._drafts: dict[ConversationKey, DraftWriter] = {}
 
     def abort(self, conversation: ConversationKey) -> bool:
         """Stop the agent during its turn; False if none runs here."""
-        scope = self._running.get(conversation)
-        if scope is None:
-            return False
-        self._aborted.add(conversation)
-        ring(scope)
-        return True
+        return self.underway.abort(conversation)
 
     async def run(self, claimed: ClaimedTurn) -> None:
         """Run one turn to its end, with the agents of now. If cancelled, requeue the turn unchanged."""
-        ended = self._underway[claimed.id] = asyncio.Event()
-        try:
-            async with self._agents.turn():
-                await self._run(claimed)
-        finally:
-            del self._underway[claimed.id]
-            ended.set()
+        self._signs.begin(claimed.conversation, claimed.messages)
+        state = TurnState.WAITING
+        with self.underway.turn(claimed):
+            try:
+                async with self._agents.turn():
+                    state = await self._run(claimed)
+            finally:
+                self._signs.end(claimed.conversation, claimed.messages[-1].id, state)
 
     async def drained(self) -> None:
         """Wait until the turns that run now have ended."""
-        for ended in tuple(self._underway.values()):
-            await ended.wait()
+        await self.underway.drained()
 
     def reconfigure(self, config: Config) -> None:
         """Use other settings from now on."""
@@ -181,13 +142,13 @@ class TurnRunner:
         self._reader.seconds = config.tools.media.turn_seconds
         self._reader.attaches = attaches(config)
 
-    async def _run(self, claimed: ClaimedTurn) -> None:
+    async def _run(self, claimed: ClaimedTurn) -> TurnState:
         log.info("turn %d in %s begins (trace %s)", claimed.id, claimed.conversation, claimed.trace)
         failpoint("turn.begin")
         if is_unheard(claimed):
             heard = await self._hear(claimed)
             if heard is None:
-                return
+                return TurnState.ABORTED
             claimed = heard
         self._events.turn(claimed.conversation, claimed.id, TurnState.RUNNING)
         for message in claimed.messages:
@@ -195,16 +156,16 @@ class TurnRunner:
         try:
             drafting = await self._begin_draft(claimed)
             async with asyncio.TaskGroup() as group:
-                signs = [group.create_task(self._keep_typing(claimed.conversation))]
+                signs = [group.create_task(self._show_sign(claimed))]
                 if drafting is not None:
                     signs.append(group.create_task(drafting.show()))
                 with on_behalf(claimed.conversation):
-                    end = answered = await self._answer(claimed)
+                    answered = await self._answer(claimed)
                 if drafting is not None:
                     await drafting.stop()
                 for sign in signs:
                     sign.cancel()
-            end = await self._finish(claimed, self._drafted(claimed, end))
+            end = None if answered is None else await self._finish(claimed, self._drafted(claimed, answered))
         except BaseException:
             # Cancelled, or an error outside the agent: a turn left as running would block its conversation.
             await self._give_back(claimed)
@@ -212,30 +173,37 @@ class TurnRunner:
         finally:
             self._replies.done(claimed.id)
             self._drafts.pop(claimed.conversation, None)
+        if answered is None or end is None:
+            log.info("turn %d in %s starts again, with what came since", claimed.id, claimed.conversation)
+            return TurnState.WAITING
         self._recorder.ended(claimed, answered)
         if end.parcels:
             self._replied(claimed.conversation)
         self._counters.turns[end.state] += 1
         log.info("turn %d in %s is %s (trace %s)", claimed.id, claimed.conversation, end.state, claimed.trace)
         await self._tell_end(claimed, end)
+        return end.state
 
-    async def _finish(self, claimed: ClaimedTurn, end: TurnEnd) -> TurnEnd:
-        """Commit the end; an end that the store can never accept must not block the conversation forever."""
+    async def _finish(self, claimed: ClaimedTurn, end: TurnEnd) -> TurnEnd | None:
+        """Commit the end; an end that the store can never accept must not block the conversation forever.
+
+        None if the turn starts again, because a message joined it.
+        """
         what = f"turn {claimed.id}"
         failpoint("turn.finish.before")
         try:
-            await self._insist(what, lambda: self._store.finish_turn(claimed.id, end))
+            is_over = await self._insist(what, lambda: self._store.finish_turn(claimed.id, end))
             failpoint("turn.finish.after")
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - an answer that cannot be stored still ends its turn
             log.error("turn %d (trace %s) cannot be kept: %s", claimed.id, claimed.trace, place_of(error))
-            reason = f"its answer could not be kept ({type(error).__name__})"
-            plain = TurnEnd(state=TurnState.FAILED, reason=reason, parcels=self._apology(claimed, reason))
+            failure = not_kept(error)
+            await self._failures.tell(self._agents.author(claimed.conversation).name, failure)
+            plain = TurnEnd(state=TurnState.FAILED, reason=failure.reason, parcels=self._apology(claimed, failure))
             plain = self._drafted(claimed, plain)
-            await self._insist(what, lambda: self._store.finish_turn(claimed.id, plain))
-            return plain
-        return end
+            is_over, end = await self._insist(what, lambda: self._store.finish_turn(claimed.id, plain)), plain
+        return None if is_over is False else end
 
     def parcel_news(self, news: ParcelNews) -> None:
         """Handle a parcel's new state: a draft may wait for it."""
@@ -246,7 +214,8 @@ class TurnRunner:
         """A conversation's tools outside a turn."""
         return self._toolbox(conversation, self._fetcher)
 
-    async def _answer(self, claimed: ClaimedTurn) -> TurnEnd:
+    async def _answer(self, claimed: ClaimedTurn) -> TurnEnd | None:
+        """The end of the turn; None if it starts again with a message that joined it."""
         found = await self._insist(f"turn {claimed.id}", lambda: self._store.session(claimed.conversation))
         failpoint("turn.session.loaded")
         session = found.found_by(self._agents.kind(claimed.conversation))
@@ -254,38 +223,63 @@ class TurnRunner:
         allowed = self._config.sessions
         if claimed.interruptions >= allowed.attempts:
             times = "once" if claimed.interruptions == 1 else f"{claimed.interruptions} times"
-            return await self._failed(claimed, progress, f"belino stopped {times} while this ran alone")
+            return await self._failed(claimed, progress, TurnFailure(f"belino stopped {times} while this ran alone"))
         if claimed.suspect:
             log.info("turn %d was interrupted by a crash and runs alone; others wait", claimed.id)
             await progress.runs_alone()
         scope = None
         try:
             read = await self._read(claimed, progress)
+            if command := command_in_speech(claimed, read):
+                return await self._carry_out(claimed, progress, command)
             async with deadline(self._clock, allowed.turn_seconds) as scope:
-                self._running[claimed.conversation] = scope
+                self.underway.begins(claimed, scope)
                 heard = self._heard(claimed, progress, session, read)
-                text = await or_abandon(heard, self._clock, grace=CANCEL_SECONDS)
+                final = await or_abandon(heard, self._clock, grace=CANCEL_SECONDS)
         except Withdrawn as error:
             return await progress.end(TurnState.ABORTED, str(error))
         except Exception as error:  # noqa: BLE001 - any error of an agent ends its turn visibly
-            reason = _reason(error)
-            if scope is not None and scope.expired():
-                reason = f"the agent did not finish within {allowed.turn_seconds} seconds"
-            if claimed.conversation in self._aborted:
-                return await progress.end(TurnState.ABORTED, "stopped by a person")
-            log.warning("turn %d (trace %s) fails: %s", claimed.id, claimed.trace, place_of(error))
-            return await self._failed(claimed, progress, reason)
+            if self.underway.is_restarted(claimed.id):
+                return None
+            is_late = scope is not None and scope.expired()
+            late = TurnFailure(f"the agent did not finish within {allowed.turn_seconds} seconds")
+            return await self._broken(claimed, progress, late if is_late else failure_of(error), error)
         finally:
             progress.needed.close()
-            self._running.pop(claimed.conversation, None)
             self._doing.pop(claimed.conversation, None)
-            aborted = claimed.conversation in self._aborted
-            self._aborted.discard(claimed.conversation)
+            aborted = self.underway.aborted.get(claimed.conversation)
+            self.underway.answered(claimed)
         if aborted:
-            return await progress.end(TurnState.ABORTED, "stopped by a person")
-        parcels = await self._replies.parcels(claimed, text, progress.offers, progress.note)
-        reason = "" if parcels else "the agent had nothing to say"
+            return await progress.end(TurnState.ABORTED, aborted)
+        return None if self.underway.is_restarted(claimed.id) else await self._said(claimed, progress, final)
+
+    async def _broken(
+        self, claimed: ClaimedTurn, progress: TurnProgress, failure: TurnFailure, error: Exception
+    ) -> TurnEnd:
+        """The end of a turn whose agent was stopped, or failed."""
+        if why := self.underway.aborted.get(claimed.conversation):
+            return await progress.end(TurnState.ABORTED, why)
+        log.warning("turn %d (trace %s) fails: %s", claimed.id, claimed.trace, failure.trace or place_of(error))
+        return await self._failed(claimed, progress, failure)
+
+    async def _said(self, claimed: ClaimedTurn, progress: TurnProgress, final: Final) -> TurnEnd:
+        """The end of a turn whose agent came to its end."""
+        if progress.silence is not None:
+            return await progress.chose_silence()
+        text, note = repaired(final.text), progress.note
+        parcels = await self._replies.parcels(claimed, text, progress.offers, note, progress.choices)
+        if not parcels and not progress.asked:
+            return await self._failed(claimed, progress, empty(final.why))
+        await self._failures.ended(self._agents.author(claimed.conversation).name)
+        reason = repaired(final.why) or ("" if parcels else "asked a question")
         return await progress.end(TurnState.ANSWERED, reason, parcels)
+
+    async def _carry_out(self, claimed: ClaimedTurn, progress: TurnProgress, command: ChatCommand) -> TurnEnd:
+        """End the turn of a spoken command with what belino answers."""
+        message = claimed.messages[-1]
+        effect = await self._commanded(command, claimed, message.id)
+        await self._store.carry_out(claimed.conversation, message.seq, effect, turn=claimed.id)
+        return TurnEnd(state=TurnState.ANSWERED, reason=effect.reason, parcels=effect.answer)
 
     def _begin_progress(self, claimed: ClaimedTurn, session: Session) -> TurnProgress:
         return TurnProgress(
@@ -302,12 +296,13 @@ class TurnRunner:
         """Read a voice message before the gate: the turn, now of a command; or None, and it has ended, observed."""
         note = partial(self._store.note, claimed.trace)
         try:
-            read = await self._reader.read(claimed, note, self._running, self._aborted)
-            if names(read.transcript, self._agents.author(claimed.conversation).name):
+            read = await self._reader.read(claimed, note, self.underway)
+            called = (self._agents.author(claimed.conversation).name, *await self._wake_words(claimed.conversation))
+            if any(names(read.transcript, name) for name in called):
                 messages = await self._store.let_command(claimed.id, ADDRESSED)
                 return replace(claimed, messages=messages)
         except TimeoutError:
-            self._aborted.discard(claimed.conversation)
+            self.underway.aborted.pop(claimed.conversation, None)
         except BaseException:
             await self._give_back(claimed)
             raise
@@ -318,10 +313,11 @@ class TurnRunner:
 
     async def _read(self, claimed: ClaimedTurn, progress: TurnProgress) -> TurnReadings:
         """What the message's media say; a transcript is posted first, if that is wanted."""
-        read = await self._reader.read(claimed, progress.note, self._running, self._aborted)
+        read = await self._reader.read(claimed, progress.note, self.underway)
         failpoint("turn.media.read")
         tools = self._config.tools.media
         if tools.echo_transcript and read.transcript:
+            self.underway.seen(claimed.id)
             try:
                 await self._replies.post_transcript(claimed, read.transcript, tools.echo_format)
             except StoreError as error:
@@ -331,7 +327,7 @@ class TurnRunner:
             await self._tell_messages(claimed.conversation, [message.id for message in claimed.messages])
         return read
 
-    async def _heard(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session, read: TurnReadings) -> str:
+    async def _heard(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session, read: TurnReadings) -> Final:
         try:
             return await self._listen(claimed, progress, session, read)
         except MemoryLost as error:
@@ -339,7 +335,9 @@ class TurnRunner:
             await progress.forget(reason_of(error))
         return await self._listen(claimed, progress, session.forgotten(), read)
 
-    async def _listen(self, claimed: ClaimedTurn, progress: TurnProgress, session: Session, read: TurnReadings) -> str:
+    async def _listen(
+        self, claimed: ClaimedTurn, progress: TurnProgress, session: Session, read: TurnReadings
+    ) -> Final:
         if note := await self._history.before_turn(claimed.messages[-1]):
             await progress.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome="history incomplete", reason=note))
         turn = await self._build(claimed, progress, session, read, is_whole=not note)
@@ -356,7 +354,11 @@ class TurnRunner:
                     failpoint("turn.agent.final")
                     if drafting := self._drafts.get(claimed.conversation):
                         drafting.hush()
-                    return repaired(part.text)
+                    if part.silent:
+                        progress.stay_silent(part.text)
+                    return part
+                if isinstance(part, TextDelta | ToolNote):
+                    self.underway.seen(claimed.id)
                 if isinstance(part, TextDelta):
                     draft.write(repaired(part.text))
                 else:
@@ -381,8 +383,10 @@ class TurnRunner:
                 progress.spent(part)
             case Refused():
                 await progress.refused(part)
+            case Choice():
+                progress.choices.append(part)
             case TextDelta():
-                if drafting := self._drafts.get(claimed.conversation):
+                if (drafting := self._drafts.get(claimed.conversation)) and progress.silence is None:
                     drafting.write(repaired(part.text))
             case Final():
                 pass
@@ -410,16 +414,20 @@ class TurnRunner:
             system=system_prompt(),
             blocks=prompt.blocks,
             messages=prompt.messages,
-            toolbox=self._toolbox(
-                conversation,
-                RecordingFetcher(self._fetcher, progress, self._tell_media),
-                progress=progress,
-                fence=builder.fence(claimed),
+            toolbox=WatchedToolbox(
+                self._toolbox(
+                    conversation,
+                    RecordingFetcher(self._fetcher, progress, self._tell_media),
+                    progress=progress,
+                    fence=builder.fence(claimed),
+                ),
+                partial(self.underway.seen, claimed.id),
             ),
             memory=progress,
             folder=self._home.incoming(conversation),
             outgoing=self._home.outgoing(conversation) / "pending",
             deadline=self._clock.now() + timedelta(seconds=self._config.sessions.turn_seconds),
+            model=self._agents.usable_model(conversation, (await self._store.chat_settings(conversation)).model),
         )
 
     def _attaching(self, claimed: ClaimedTurn, progress: TurnProgress, again: bool) -> MediaAttacher:
@@ -468,7 +476,7 @@ class TurnRunner:
             understanding=self._understanding(),
             fence=fence or self._prompt_builder(conversation).fence_outside(conversation),
             sees_images=agent.sees_images,
-            accepts=_accepted(agent, in_prompt=shown is not None) if progress else TEXT_AND_PICTURES,
+            accepts=accepted_in(agent, in_prompt=shown is not None) if progress else TEXT_AND_PICTURES,
             image_block_bytes=self._config.media.image_block_bytes,
             image_block_side=self._config.media.image_block_side,
             manifest=progress.context if progress else (),
@@ -477,13 +485,30 @@ class TurnRunner:
         )
         offers = progress.offers if progress else None
         outlet = partial(self._replies.outlet, conversation, offers) if shown is None else None
-        return make_toolbox(context, outlet, speaker=self._replies.speaker)
+        acting = None if shown else self._acting(conversation, progress)
+        return make_toolbox(context, outlet, speaker=self._replies.speaker, acting=acting)
 
-    async def _failed(self, claimed: ClaimedTurn, progress: TurnProgress, reason: str) -> TurnEnd:
-        return await progress.end(TurnState.FAILED, reason, self._apology(claimed, reason))
+    def _acting(self, conversation: ConversationKey, progress: TurnProgress | None) -> Acting:
+        return Acting(
+            adapter=self._adapters.get((conversation.platform, conversation.account)),
+            may=agent_may(self._config, conversation),
+            author=self._agents.author(conversation),
+            told=self._tell_messages,
+            silence=progress.stay_silent if progress else None,
+            ask=partial(self._ask, progress) if progress else None,
+        )
 
-    def _apology(self, claimed: ClaimedTurn, reason: str) -> tuple[Parcel, ...]:
-        return self._replies.words(claimed, f"Sorry, I could not answer that: {reason}.")
+    async def _ask(self, progress: TurnProgress, question: str, choices: Sequence[Choice]) -> str:
+        progress.asked.append(await self._replies.ask(progress.turn, question, choices))
+        return progress.asked[-1]
+
+    async def _failed(self, claimed: ClaimedTurn, progress: TurnProgress, failure: TurnFailure) -> TurnEnd:
+        """End the turn as failed: people are told in words for them, the owners if they must act."""
+        await self._failures.tell(self._agents.author(claimed.conversation).name, failure)
+        return await progress.end(TurnState.FAILED, failure.reason, self._apology(claimed, failure))
+
+    def _apology(self, claimed: ClaimedTurn, failure: TurnFailure) -> tuple[Parcel, ...]:
+        return self._replies.words(claimed, failure.apology)
 
     async def _begin_draft(self, claimed: ClaimedTurn) -> DraftWriter | None:
         """The draft writer of this turn, if the platform supports drafts and the operator wants them."""
@@ -498,7 +523,7 @@ class TurnRunner:
             adapter.limits,
             self._store,
             pause=pause,
-            clean=partial(_without_folders, self._home.folder(where)),
+            clean=partial(without_folders, self._home.folder(where)),
             clock=self._clock,
             put=lambda: self._replied(where),
         )
@@ -536,47 +561,6 @@ class TurnRunner:
         except StoreError:
             self._events.lost()
 
-    async def _keep_typing(self, conversation: ConversationKey) -> None:
-        adapter = self._adapters.get((conversation.platform, conversation.account))
-        if isinstance(adapter, ShowsTyping):
-            await keep_showing(lambda: adapter.show_typing(conversation, self._doing.get(conversation)), self._clock)
-
-
-def attaches(config: Config) -> bool:
-    """Whether media of the message is attached as far as the agent takes it."""
-    return config.context.attach_media in ("message", "thread")
-
-
-class Length:
-    """The length of an answer, streamed and complete; over the limit, the turn ends."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._written = 0
-
-    def add(self, part: ReplyPart) -> None:
-        """Count a part; AgentError if the answer is too long."""
-        if isinstance(part, TextDelta):
-            self._written += len(part.text)
-        if self._written > self._limit or (isinstance(part, Final) and len(part.text) > self._limit):
-            raise AgentError(
-                f"the agent's answer is over {self._limit} characters; ask for less, or for a file, "
-                "or raise sessions.max_reply_chars"
-            )
-
-
-def _accepted(agent: Agent, *, in_prompt: bool) -> AcceptedMedia:
-    """The blocks that an agent accepts in its prompt, or in the result of a tool."""
-    accepts = accepted_by(agent)
-    return accepts if in_prompt or accepts.in_results else TEXT_AND_PICTURES
-
-
-def _without_folders(folder: Path, text: str) -> str:
-    """The text with file names instead of local paths, like the finished answer."""
-    for place in ("outgoing/pending/", "outgoing/", "incoming/"):
-        text = text.replace(f"{folder}/{place}", "")
-    return text
-
-
-def _reason(error: Exception) -> str:
-    return repaired(reason_of(error)) if isinstance(error, AgentError | StoreError) else type(error).__name__
+    async def _show_sign(self, claimed: ClaimedTurn) -> None:
+        where = claimed.conversation
+        await self._signs.show(where, claimed.messages[-1].id, lambda: self._doing.get(where))

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 
 from belino.context.manifest import in_context
+from belino.domain.choice import Choice
 from belino.domain.errors import StoreError
 from belino.domain.media import Blob, MediaBlock
 from belino.domain.outcome import Counters, MediaOutcome, Stage, Step, TurnState
@@ -14,6 +15,8 @@ from belino.domain.stored import ClaimedTurn, ManifestEntry, ReadPosition, RefRe
 from belino.domain.turn import Compacted, Refused, Usage
 from belino.media.fetch import Fetcher, Progress
 from belino.storage.store import Store
+
+CHOSE_SILENCE = "chose silence"
 
 
 class TurnProgress:
@@ -30,7 +33,7 @@ class TurnProgress:
         agent: str = "",
         remembers: bool = True,
     ) -> None:
-        self._turn = turn
+        self.turn = turn
         self._store = store
         self._clock = clock
         self._counters = counters
@@ -58,6 +61,12 @@ class TurnProgress:
         """Refs and hashes of the pictures the agent got in this turn."""
         self.offers: list[Offer] = []
         """Files the agent passed to be sent."""
+        self.choices: list[Choice] = []
+        """Choices that the answer offers."""
+        self.asked: list[str] = []
+        """Questions that the agent sent; an answer besides them may be empty."""
+        self.silence: str | None = None
+        """Why nothing is sent, if the agent chose that."""
         self.answers = tuple(message.id for message in turn.messages)
         self.needed = ExitStack()
         """Closed with the turn; until then, the blobs it fetched are not evicted."""
@@ -75,14 +84,24 @@ class TurnProgress:
         self._unwritten.append(replace(step, reason=repaired(step.reason), subject=repaired(step.subject)))
         steps = tuple(self._unwritten)
         try:
-            await self._store.note(self._turn.trace, *steps)
+            await self._store.note(self.turn.trace, *steps)
         except StoreError:
             return
         del self._unwritten[: len(steps)]
 
     async def runs_alone(self) -> None:
         """Record that no other turn runs beside this one, because belino stopped during an earlier attempt at it."""
-        await self._note_turn("runs alone", f"attempt {self._turn.attempt}: belino stopped during an earlier one")
+        await self._note_turn("runs alone", f"attempt {self.turn.attempt}: belino stopped during an earlier one")
+
+    def stay_silent(self, reason: str) -> None:
+        """End the turn without an answer."""
+        self.silence = repaired(reason)
+
+    async def chose_silence(self) -> TurnEnd:
+        """The end of a turn whose agent chose to send nothing; files that it offered are not sent."""
+        reason = self.silence or "it gave no reason"
+        await self.note(Step(at=self._clock.now(), stage=Stage.REPLY, outcome=CHOSE_SILENCE, reason=reason))
+        return await self.end(TurnState.ANSWERED, f"{CHOSE_SILENCE}: {reason}")
 
     async def media_ended(self, record: RefRecord, why: str) -> None:
         """Record the outcome of a requested ref."""
@@ -120,7 +139,7 @@ class TurnProgress:
     def accepted(self) -> None:
         """Mark the pictures given so far, and the structured context, as in the model's context."""
         if self._gives_context and not self._took:
-            self._context_turn = self._turn.number
+            self._context_turn = self.turn.number
         self._took = True
         self._accepted.update(self._given)
         for ref in self._given:
@@ -182,7 +201,7 @@ class TurnProgress:
         )
 
     async def _manifest(self) -> tuple[ManifestEntry, ...]:
-        channel = self._turn.conversation.whole_channel
+        channel = self.turn.conversation.whole_channel
         try:
             shown = [block for ref, block in self._accepted.items() if ref not in self._again]
             records = [(block, await self._store.ref(channel, block.ref)) for block in shown]
@@ -198,11 +217,11 @@ class TurnProgress:
             content_hash=block.sha256,
             source_message_id=record.ref.message_id,
             source_thread_id=record.conversation.thread,
-            included_at_turn=self._turn.number,
+            included_at_turn=self.turn.number,
         )
 
     async def _note_turn(self, outcome: str, reason: str) -> None:
-        subject = f"turn {self._turn.number}"
+        subject = f"turn {self.turn.number}"
         await self.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome=outcome, reason=reason, subject=subject))
 
     async def _note_media(self, ref: str, outcome: str, reason: str) -> None:
@@ -227,7 +246,7 @@ class RecordingFetcher(Fetcher):
         why: str = "the agent asked for it",
     ) -> None:
         self._shared = shared
-        self._turn = turn
+        self.turn = turn
         self._told = told
         self._why = why
 
@@ -235,10 +254,10 @@ class RecordingFetcher(Fetcher):
         """Fetch the bytes of a ref, and record a step with the outcome."""
         try:
             blob = await self._shared.fetch(record, progress=progress)
-            self._turn.needed.enter_context(self._shared.pin(blob.sha256))
+            self.turn.needed.enter_context(self._shared.pin(blob.sha256))
             return blob
         finally:
-            await self._turn.media_ended(record, self._why)
+            await self.turn.media_ended(record, self._why)
             await self._told(record)
 
     async def read(self, blob: Blob, limit: int) -> bytes:

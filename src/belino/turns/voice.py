@@ -23,10 +23,19 @@ class AnswerVoice:
         self._clock = clock
 
     async def add(
-        self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Callable[[Step], Awaitable[None]]
+        self,
+        claimed: ClaimedTurn,
+        text: str,
+        handed: Sequence[Offer],
+        note: Callable[[Step], Awaitable[None]],
+        *,
+        chosen: bool | None = None,
     ) -> tuple[Offer, ...]:
-        """The files of an answer, after its voice message if it gets one; `note` records why it has none."""
-        if not text.strip() or not is_wanted(self._speaker.config, claimed):
+        """The files of an answer, after its voice message if it gets one; `note` records why it has none.
+
+        `chosen` is what people chose by `/voice`; None leaves it to the configuration.
+        """
+        if not text.strip() or not (is_wanted(self._speaker.config, claimed) if chosen is None else chosen):
             return tuple(handed)
         if any(offer.wanted is SendAs.VOICE for offer in handed):
             await note(self._step(NOT_SPOKEN, "the agent sends a voice message itself"))

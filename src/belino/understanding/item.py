@@ -84,7 +84,8 @@ class ItemReader:
             return heard
         if choices:
             tell(choices[0].candidate.entry.provider, 0.0, None)
-        if capability is MediaCapability.DOCUMENT:
+        is_paged = form is ReadingForm.TEXT and await source.materials.pages(source.blob) > 1
+        if capability is MediaCapability.DOCUMENT or is_paged:
             return await self._pages.read(source, choices, pages=pages, until=until, max_chars=max_chars, tell=tell)
         if capability is MediaCapability.VIDEO:
             return await self._pictures.video(source, form, choices, times)
@@ -105,7 +106,7 @@ class ItemRun:
     ) -> None:
         self.source: Source | None = None
         # A sound is heard until it is cancelled: what was heard by then counts.
-        self._until = until if capability is MediaCapability.DOCUMENT else None
+        self._until = until if capability in (MediaCapability.DOCUMENT, MediaCapability.IMAGE) else None
         self._reader = reader
         self._capability = capability
         self._plan = plan

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob, OpenBlob, open_files
 from belino.domain.reading import Material
+from belino.media.image.formats import TIFF
 from belino.media.image.plain import PPM, PlainPictures
 from belino.media.remux import Remuxer
 from belino.media.render import Renderer, make_makers
@@ -49,10 +50,17 @@ class Materials:
         """`renderer` reads documents and stores what it read; without one nothing is stored."""
         self._sandbox = sandbox
         self._scratch = scratch
-        self._makers = make_makers(sandbox, scratch, open_blob, images=images)
+        from belino.media.image.images import Images
+
+        self._images = images or Images(sandbox, scratch, open_blob)
+        self._makers = make_makers(sandbox, scratch, open_blob, images=self._images)
         self.renderer = renderer or Renderer(self._makers)
         self._plain = PlainPictures(sandbox, scratch, open_blob)
         self._remuxer = Remuxer(sandbox, scratch, open_blob)
+
+    async def pages(self, blob: Blob) -> int:
+        """How many pages a picture has: only a TIFF may have several."""
+        return (await self._images.probe(blob)).pages if blob.mime == TIFF else 1
 
     async def seconds(self, blob: Blob) -> float | None:
         """The length of a sound or video, if it tells one."""
@@ -66,19 +74,23 @@ class Materials:
             yield Sound(material=material, ended=made.ended)
 
     @asynccontextmanager
-    async def picture(self, blob: Blob, *, local: bool, max_bytes: int) -> AsyncIterator[Material]:
-        """A picture, upright and without metadata."""
+    async def picture(self, blob: Blob, *, local: bool, max_bytes: int, page: int = 1) -> AsyncIterator[Material]:
+        """A picture, upright and without metadata; `page` is of a TIFF."""
         if local:
-            async with self._plain.pixels(blob) as path:
+            async with self._plain.pixels(blob, page=page) as path:
                 yield _pixels(path)
             return
-        fitted = await self._makers.images.fit(blob, max_bytes=max_bytes, max_side=PICTURE_SIDE)
+        fitted = await self._images.fit(blob, max_bytes=max_bytes, max_side=PICTURE_SIDE, page=page)
         async with self._written(fitted) as material:
             yield material
 
     @asynccontextmanager
     async def page(self, blob: Blob, number: int, *, local: bool, max_bytes: int) -> AsyncIterator[Material]:
-        """A page of a PDF as a picture."""
+        """A page of a PDF or TIFF as a picture."""
+        if blob.mime == TIFF:
+            async with self.picture(blob, local=local, max_bytes=max_bytes, page=number) as material:
+                yield material
+            return
         most = PAGE_BYTES if local else min(PAGE_BYTES, max_bytes)
         fitted = await self._makers.documents.page(blob, number, max_bytes=most, max_side=PAGE_SIDE)
         async with self._drawn(fitted, local=local) as material:

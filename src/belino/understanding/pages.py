@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
+from belino.domain.errors import MediaRefused
 from belino.domain.media import DocumentText, DocumentUnit, Part, Unread
 from belino.domain.ports import Clock
 from belino.domain.reading import Material, Read, ReadingForm
@@ -62,9 +63,7 @@ class PageReader:
     ) -> SeenText:
         """The pages from … to, as far as one request goes; scanned ones by the first entry that can."""
         first, last = pages or (1, None)
-        own = await source.materials.renderer.reading(
-            source.blob, mime=source.blob.mime, name=source.name, first=first, last=last or first + PAGES_AT_ONCE - 1
-        )
+        own = await _own_text(source, first, last or first + PAGES_AT_ONCE - 1)
         if not scanned_pages(own) or not choices:
             return SeenText(document=own, next=_next(own, last))
         limits = PageLimits(last=last, until=until, max_chars=max_chars)
@@ -160,6 +159,22 @@ class PageReader:
             pages=1,
         )
         return seen_by(choice, await self._pieces.read(source, choice, wanted))
+
+
+async def _own_text(source: Source, first: int, last: int) -> DocumentText:
+    """The text that a document holds as such; the pages of a TIFF hold none."""
+    if (total := await source.materials.pages(source.blob)) > 1:
+        if first > total:
+            raise MediaRefused(f"there is no page {first}, only {total}")
+        if source.store is not None:
+            learn = source.materials.renderer.learn
+            await learn(source.blob.sha256, text_tokens=0, unit=DocumentUnit.PAGE, parts=total, scans=total)
+        numbers = range(first, min(last, total) + 1)
+        parts = tuple(Part(number=number, text="", scanned=True) for number in numbers)
+        return DocumentText(unit=DocumentUnit.PAGE, total=total, parts=parts, unread=Unread.NO_TEXT)
+    return await source.materials.renderer.reading(
+        source.blob, mime=source.blob.mime, name=source.name, first=first, last=last
+    )
 
 
 def key_of_pages(choice: EntryChoice) -> str:

@@ -54,7 +54,7 @@ def _tokens(choice: EntryChoice, form: ReadingForm, seconds: float, pages: int) 
 
 def _pages(choice: EntryChoice, facts: Facts) -> tuple[int, int]:
     """The pages that a provider would be given, and the tokens of those that it need not be given."""
-    if capability_of(facts.mime, None, facts.kind) is not MediaCapability.DOCUMENT:
+    if capability_of(facts.mime, None, facts.kind) is not MediaCapability.DOCUMENT and not facts.scans:
         return 1, facts.text_tokens or 0
     if facts.text_tokens is None:
         return facts.parts or 1, 0

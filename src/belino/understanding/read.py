@@ -234,7 +234,7 @@ class Understanding:
         )
         capability = capability_of(blob.mime, record.ref.file_name, record.ref.kind)
         asked = ReadRange(
-            pages=(max(1, round(place)), None) if capability is MediaCapability.DOCUMENT else None,
+            pages=(max(1, round(place)), None) if form is ReadingForm.TEXT else None,
             times=(place, None) if form is ReadingForm.TRANSCRIPT and place else None,
             seconds=0.0,
         )

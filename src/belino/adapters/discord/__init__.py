@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import ClassVar
 from urllib.parse import urlsplit
 
@@ -33,6 +34,7 @@ from belino.adapters.discord.history import (
 )
 from belino.adapters.discord.media import DiscordDownload
 from belino.adapters.discord.parse import (
+    COMPONENT,
     DiscordParseContext,
     context_from_json,
     context_to_json,
@@ -40,8 +42,19 @@ from belino.adapters.discord.parse import (
     is_news,
     parse,
 )
-from belino.adapters.discord.send import channel_of, edit, send
+from belino.adapters.discord.send import (
+    CALLBACK,
+    CommandAnswers,
+    channel_of,
+    delete,
+    edit,
+    react,
+    register_commands,
+    send,
+)
 from belino.adapters.discord.socket import GatewayListener, GatewaySession, session_of
+from belino.domain.commands import CommandSpec
+from belino.domain.emoji import emoji_character
 from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
@@ -76,8 +89,8 @@ MOST_WAITING = 1_000
 BATCH = 100
 APART = frozenset({"READY", "GUILD_CREATE", "INTERACTION_CREATE"})
 """Events that need API calls before the next one counts."""
+REACTION_PAUSE = 1.0
 DRAFT_PAUSES = 1.5, 3.0
-CALLBACK = "/interactions/{}/{}/callback"
 HEARD = {"content": "I am on it.", "flags": 1 << 6, "allowed_mentions": {"parse": []}}
 """Visible only to the user who gave the command."""
 
@@ -117,6 +130,7 @@ class Config:
             "most": 500,
         },
     )
+    link_previews: bool = field(default=True, metadata={"says": "Whether Discord shows previews of links in answers."})
     drafts: DraftsShown = field(
         default="direct",
         metadata={
@@ -191,6 +205,8 @@ class Adapter:
             token=config.token,
             works=lambda: context.report(API),
         )
+        self._answers = CommandAnswers(self._client)
+        self._application_id = ""
         """The session whose events are being processed; the cursor is made of it and its sequence numbers."""
         if config.upload_mb * MIB != LIMITS.files[SendAs.DOCUMENT].max_bytes:
             self.limits = limits_of(config.upload_mb * MIB)
@@ -229,12 +245,41 @@ class Adapter:
         await self._let_in.wait()
 
     async def send(self, parcel: Parcel) -> Receipt:
-        """Send one message or edit."""
-        return await send(self._client, parcel)
+        """Send one message or edit; the answer to a command is shown to its sender only."""
+        told = await self._answers.send(parcel, await self._application()) if self._answers.has(parcel) else None
+        return told or await send(self._client, parcel, previews=self._config.link_previews)
+
+    def own_name(self) -> str:
+        """The bot's name, as in a mention."""
+        return self._guilds.me.name
+
+    async def offer_commands(self, commands: Sequence[CommandSpec]) -> None:
+        """Register commands with the application, if they changed."""
+        await register_commands(self._client, await self._application(), commands)
+
+    async def _application(self) -> str:
+        if not self._application_id:
+            self._application_id = identity(as_table(await self._client.call("GET", "/applications/@me")), "id")
+        return self._application_id
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a message."""
         return await edit(self._client, message_id, parcel)
+
+    async def delete(self, conversation: ConversationKey, message_id: str) -> None:
+        """Delete a message."""
+        await delete(self._client, conversation, message_id)
+
+    async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
+        """Add or remove our reaction; a channel takes one in a quarter of a second, which is waited for."""
+        work = partial(react, self._client, conversation, message_id, emoji_character(emoji), added=added)
+        try:
+            await work()
+        except RateLimited as error:
+            if error.retry_after > REACTION_PAUSE:
+                raise
+            await self._context.clock.sleep(error.retry_after)
+            await work()
 
     async def direct(self, sender: str) -> str:
         """Open the direct messages with a person."""
@@ -387,17 +432,26 @@ class Adapter:
             await hand_in(accept, [*((each, None) for each in arrivals[:-1]), (arrivals[-1], cursor)])
 
     async def _take_command(self, event: Raw, accept: Accept) -> None:
-        """Commit a command, and acknowledge it if it will be answered: Discord waits three seconds for that."""
+        """Commit a command, and acknowledge it: Discord waits three seconds for that.
+
+        A press is told in private why it does not count.
+        """
         arrivals = await self._parsed(event)
         cursor = self._cursor.written(self._session, self._guilds.me.roles)
-        outcomes = {(await accept(arrival, cursor=cursor)).outcome for arrival in arrivals}
-        if MessageOutcome.WAITING not in outcomes:
+        told, answer = table(event, "d"), {"type": 4, "data": HEARD}
+        is_press = count(told, "type") == COMPONENT
+        if not is_press:
+            self._answers.expect(identity(told, "id"))
+        taken = [await accept(arrival, cursor=cursor) for arrival in arrivals]
+        if is_press:
+            refused = next((each.reason for each in taken if each.outcome is MessageOutcome.DENIED), "")
+            answer = {"type": 4, "data": {**HEARD, "content": refused}} if refused else {"type": 6}
+        elif MessageOutcome.WAITING not in {each.outcome for each in taken}:
+            await self._answers.acknowledge(told)  # belino answers it itself
             return
-        told = table(event, "d")
+        self._answers.drop(identity(told, "id"))
         try:
-            await self._client.call(
-                "POST", CALLBACK, identity(told, "id"), words(told, "token"), fields={"type": 4, "data": HEARD}
-            )
+            await self._client.call("POST", CALLBACK, identity(told, "id"), words(told, "token"), fields=answer)
         except AdapterError as error:
             log.info("a command could not be acknowledged: %s", type(error).__name__)
 

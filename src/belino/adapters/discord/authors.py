@@ -81,6 +81,8 @@ class DiscordChannel:
     parent: str = ""
     newest: str = ""
     """The id of its last message, if known."""
+    server: str = ""
+    """The id of its server, if it is in one and that is known."""
 
     @property
     def is_thread(self) -> bool:
@@ -90,8 +92,8 @@ class DiscordChannel:
 DiscordChannels = Mapping[str, DiscordChannel]
 
 
-def read_channel(channel: Raw) -> DiscordChannel | None:
-    """A channel from Discord's JSON; None if its type is missing."""
+def read_channel(channel: Raw, server: str = "") -> DiscordChannel | None:
+    """A channel from Discord's JSON, which does not name the server in the server's own; None without a type."""
     kind = count(channel, "type")
     if kind is None:
         return None
@@ -100,6 +102,7 @@ def read_channel(channel: Raw) -> DiscordChannel | None:
         name=line(channel, "name", most=100),
         parent=identity(channel, "parent_id"),
         newest=identity(channel, "last_message_id"),
+        server=identity(channel, "guild_id") or server,
     )
 
 
@@ -123,6 +126,12 @@ def chat_type(raw: Raw, channels: DiscordChannels) -> ChatType:
     if kind is None and not identity(raw, "guild_id"):
         return ChatType.DIRECT if identity(raw, "channel_id") else ChatType.CHANNEL
     return ChatType.CHANNEL if kind == ANNOUNCEMENTS else ChatType.GROUP
+
+
+def server_of(raw: Raw, channels: DiscordChannels) -> str:
+    """The id of an event's server; messages of the history do not name it."""
+    place = channels.get(identity(raw, "channel_id"))
+    return identity(raw, "guild_id") or (place.server if place is not None else "")
 
 
 def channel_name(channel: str, channels: DiscordChannels) -> str | None:
@@ -186,17 +195,17 @@ class GuildCache:
         elif name == "GUILD_CREATE":
             self._add_roles(list(tables(told, "roles")))
             for channel in channels_in(told):
-                self.add(channel)
+                self.add(channel, identity(told, "id"))
         elif name == "THREAD_LIST_SYNC":
             for channel in tables(told, "threads"):
-                self.add(channel)
+                self.add(channel, identity(told, "guild_id"))
         elif name in ("CHANNEL_CREATE", "CHANNEL_UPDATE", "THREAD_CREATE", "THREAD_UPDATE"):
             self.add(told)
         elif name in ("CHANNEL_DELETE", "THREAD_DELETE"):
             self.channels.pop(identity(told, "id"), None)
 
-    def add(self, channel: Raw) -> DiscordChannel | None:
-        own, place = identity(channel, "id"), read_channel(channel)
+    def add(self, channel: Raw, server: str = "") -> DiscordChannel | None:
+        own, place = identity(channel, "id"), read_channel(channel, server)
         if not own or place is None:
             return None
         self.channels.pop(own, None)

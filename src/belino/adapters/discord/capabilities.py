@@ -8,7 +8,7 @@ UPLOAD_BYTES = 10 * MIB
 REQUEST_BYTES = 25 * MIB
 FORM_BYTES = 64 * 1024
 FETCH_BYTES = 500 * MIB
-TEXT_CHARS, TEXT_LINES = 2_000, 17
+TEXT_CHARS = 2_000
 MOST_FILES = 10
 # The documentation of enforced nonces says "the past few minutes".
 KEY_SECONDS = 120.0
@@ -42,10 +42,11 @@ def limits_of(upload_bytes: int) -> Limits:
     }
     return Limits(
         text_chars=TEXT_CHARS,
-        text_lines=TEXT_LINES,
+        split_chars=TEXT_CHARS,
         unit=Unit.UTF16,
         markup=Markup.CHAT,
         once=Once.KEY,
+        buttons=True,
         key_seconds=KEY_SECONDS,
         files=files,
         album_items=MOST_FILES,
@@ -102,7 +103,7 @@ WORKS = (
         goes="answers that grow while they are written",
     ),
     Capabilities(thing=Capability.DELETION, comes="yes, many at once too"),
-    Capabilities(thing=Capability.REACTION, comes=YES),
+    Capabilities(thing=Capability.REACTION, comes=YES, goes="yes, as the agent decides"),
     Capabilities(thing=Capability.TYPING, goes="while a turn runs, and while a file is uploaded"),
     Capabilities(thing=Capability.HISTORY, comes="yes: channels, threads, and what was missed while belino was away"),
     Capabilities(

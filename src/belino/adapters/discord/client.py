@@ -25,7 +25,7 @@ ANSWER_BYTES = 16 * 1024 * 1024
 # Discord requires this form of User-Agent and blocks clients without it.
 USER_AGENT = "DiscordBot (https://belino.invalid, 1)"
 
-UNKNOWN_CHANNEL, UNKNOWN_MESSAGE = 10003, 10008
+UNKNOWN_CHANNEL, UNKNOWN_MESSAGE, UNKNOWN_EMOJI = 10003, 10008, 10014
 INVALID_FORM = 50035
 VOICE_REFUSED = frozenset({50159, 50160, 50161, 50173})
 # Deleted, not our own, or a system message; in an archived thread, or edited too often.
@@ -34,7 +34,9 @@ NOT_TO_EDIT = frozenset({UNKNOWN_MESSAGE, 50005, 50021, 50083, 30046})
 REPLY_REFUSED = frozenset({UNKNOWN_MESSAGE, 160002})
 _SENTENCES = {
     UNKNOWN_CHANNEL: "the channel or thread is gone",
+    UNKNOWN_MESSAGE: "the message is gone",
     20026: "Discord marked this bot's messages as spam",
+    30010: "the message has as many kinds of reactions as Discord allows",
     40005: "Discord takes no file that large here",
     50001: "the bot does not see this channel; invite it there, or give its role View Channel",
     50007: "this person takes no direct messages from the bot",

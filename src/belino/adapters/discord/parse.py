@@ -11,6 +11,7 @@ from belino.adapters.discord.authors import (
     DiscordBot,
     DiscordChannel,
     DiscordChannels,
+    as_identity,
     author_of,
     channel_name,
     chat_type,
@@ -19,10 +20,13 @@ from belino.adapters.discord.authors import (
     identity,
     made_at,
     name_of,
+    server_of,
     user,
 )
 from belino.adapters.discord.content import FORWARD, SAID, is_notice, kind_of_event, text_of, what_it_is
 from belino.adapters.discord.media import UPLOADED, DiscordSource, attachment_ref, carried, refs_of, refs_of_all
+from belino.domain.choice import KEY
+from belino.domain.commands import parse_command
 from belino.domain.media import MediaRef
 from belino.domain.message import (
     SERVER,
@@ -59,7 +63,7 @@ ANSWERS = frozenset({20, 23})
 
 JUST_ADDED = timedelta(days=1)
 """How long ago the bot may have been added, if it was not connected then."""
-COMMAND = 2
+COMMAND, COMPONENT = 2, 3
 MOST_OPTIONS = 25
 ON_PERSON, ON_MESSAGE = 2, 3
 NAMING = frozenset({6, 7, 8, 9, 11})
@@ -117,6 +121,8 @@ def parse(event: object, known: DiscordParseContext) -> tuple[Arrival, ...]:
             found = tuple(_reactions(raw, told, known, added=name.endswith("ADD")))
         case "INTERACTION_CREATE" if is_command(told):
             found = (command_of(told, known.where(told), known.me, known.channels, known.received),)
+        case "INTERACTION_CREATE" if is_press(told):
+            found = (_press(told, known),)
         case "GUILD_CREATE" | "GUILD_DELETE" if is_membership(raw, known.received):
             found = (_membership(raw, told, known),)
     return found or (_unread(raw, told, known),)
@@ -187,6 +193,8 @@ def parse_message(raw: Raw, known: DiscordParseContext) -> Message | Unsupported
         forward=forward,
         edited=iso_time(raw, "edited_timestamp"),
         thread_report=_thread_report(table(raw, "thread")),
+        mentions_another=_mentions_another(raw, known.me),
+        server=server_of(raw, known.channels),
     )
     if (count(raw, "type") or 0) in SAID and shows:
         return message
@@ -247,6 +255,7 @@ def _unread(event: Raw, raw: Raw, known: DiscordParseContext) -> Unsupported:
         chat_type=chat_type(raw, known.channels),
         channel_name=channel_name(identity(raw, "channel_id"), known.channels),
         is_event=not words(event, "t").startswith("MESSAGE_"),
+        server=server_of(raw, known.channels),
     )
 
 
@@ -328,10 +337,30 @@ def _is_addressed(raw: Raw, known: DiscordParseContext) -> bool:
     return me.id in named or answered == me.id or not me.roles.isdisjoint(identities(raw, "mention_roles"))
 
 
+def _mentions_another(raw: Raw, me: DiscordBot) -> bool:
+    """Whether the text names another; a reply notifies the author of the message it answers, which is no mention."""
+    named = {as_identity(own) for own in MENTION.findall(words(raw, "content"))} - {me.id}
+    roles = set(identities(raw, "mention_roles")) - me.roles
+    return bool(named or roles) or yes(raw, "mention_everyone")
+
+
 def is_command(interaction: Raw) -> bool:
     """Whether an interaction is a complete command, in a place we can answer in."""
     named = words(table(interaction, "data"), "name")
     return count(interaction, "type") == COMMAND and bool(named and identity(interaction, "channel_id"))
+
+
+def is_press(interaction: Raw) -> bool:
+    """Whether an interaction is a press of one of our buttons."""
+    key = words(table(interaction, "data"), "custom_id")
+    is_ours = KEY.fullmatch(key) is not None and bool(identity(interaction, "channel_id"))
+    return count(interaction, "type") == COMPONENT and is_ours
+
+
+def _press(interaction: Raw, known: DiscordParseContext) -> Message:
+    pressed = command_of(interaction, known.where(interaction), known.me, known.channels, known.received)
+    message, key = identity(table(interaction, "message"), "id"), words(table(interaction, "data"), "custom_id")
+    return replace(pressed, text="", reply_to=message or None, press=key)
 
 
 def command_of(
@@ -353,13 +382,18 @@ def command_of(
         chat_type=chat_type(told, channels),
         channel_name=channel_name(channel, channels),
         addressed=True,
+        server=server_of(interaction, channels),
         quote=_target(given, source, me, channels),
+        invoked=True,
     )
 
 
 def _words(given: Raw) -> Iterator[str]:
     resolved = table(given, "resolved")
     yield f"/{line(given, 'name', most=64)}"
+    if parse_command(f"/{line(given, 'name', most=64)}") is not None:
+        yield from (line(option, "value") for option in tables(given, "options"))
+        return
     yield from _options(tables(given, "options"), resolved)
     if count(given, "type") == ON_PERSON:
         yield _named(words(given, "target_id"), resolved)
@@ -429,7 +463,13 @@ def context_to_json(known: DiscordParseContext, event: Raw) -> Mapping[str, obje
             "titles": [{"id": own, "name": name} for own, name in known.me.titles.items() if own in told],
         },
         "places": [
-            {"id": own, "kind": place.kind, "name": place.name, "parent_id": place.parent}
+            {
+                "id": own,
+                "kind": place.kind,
+                "name": place.name,
+                "parent_id": place.parent,
+                "guild_id": place.server,
+            }
             for own, place in channels.items()
         ],
         "session_id": known.session,
@@ -450,7 +490,10 @@ def context_from_json(told: Mapping[str, object], *, account: str, received: dat
         ),
         channels={
             identity(place, "id"): DiscordChannel(
-                kind=count(place, "kind") or 0, name=line(place, "name"), parent=identity(place, "parent_id")
+                kind=count(place, "kind") or 0,
+                name=line(place, "name"),
+                parent=identity(place, "parent_id"),
+                server=identity(place, "guild_id"),
             )
             for place in tables(raw, "places")
         },

@@ -1,6 +1,7 @@
 """Slack adapter: an app's events over Socket Mode or signed HTTP, the Web API for everything else."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from belino.adapters.slack.hooks import (
 )
 from belino.adapters.slack.media import SlackDownload
 from belino.adapters.slack.parse import (
+    ACTIONS,
     SlackParseContext,
     context_from_json,
     context_to_json,
@@ -33,13 +35,13 @@ from belino.adapters.slack.parse import (
     said,
     says_nothing_new,
 )
-from belino.adapters.slack.send import THINKING, UPLOADING, ThreadStatus, edit, send
+from belino.adapters.slack.send import THINKING, UPLOADING, ThreadStatus, delete, edit, react, send, tell_apart
 from belino.adapters.slack.socket import SocketModeClient
-from belino.domain.errors import BelinoError, ConfigError, Undeliverable
+from belino.domain.errors import AdapterError, BelinoError, ConfigError, Undeliverable
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
-from belino.domain.outcome import Finding
+from belino.domain.outcome import Finding, MessageOutcome
 from belino.domain.ports import (
     Accept,
     AdapterContext,
@@ -58,13 +60,15 @@ from belino.net.json_fields import Raw, as_table, line, table, words
 from belino.net.redact import Secret
 from belino.net.rest import HookInbox, RateLimits, check_base_url
 
+log = logging.getLogger(__name__)
+
 OFFICIAL_URL = "https://slack.com/api/"
 # Private links use the first host; large workspaces redirect to the second.
 FILE_HOSTS = ("files", "files-origin")
 REF_LETTERS = "sl"
 API = "Web API"
 
-DRAFT_PAUSES = 3.0, 5.0
+DRAFT_PAUSES = 1.5, 3.0
 GAP_SECONDS = 10.0
 """After a longer gap everything is caught up; after a shorter one, only recently active places."""
 LATELY, FEW_PLACES = timedelta(minutes=15), 10
@@ -130,6 +134,7 @@ class Config:
     socket_url: str | None = field(
         default=None, metadata={"says": "The URL of the sockets of a server of your own, if it differs."}
     )
+    link_previews: bool = field(default=False, metadata={"says": "Whether Slack shows previews of links in answers."})
     drafts: DraftsShown = field(
         default="direct",
         metadata={
@@ -193,6 +198,7 @@ class Adapter:
         self._names = NameCache(self._client, self._limits)
         self._status = ThreadStatus(self._client)
         self._me = SlackApp()
+        self._workspace = ""
         self._cursor = SlackCursor()
         self._hooks = HookInbox()
         self._let_in = asyncio.Event()
@@ -224,12 +230,29 @@ class Adapter:
     async def send(self, parcel: Parcel) -> Receipt:
         """Send one message, one upload of files, or an edit."""
         self._status.over(parcel.conversation)
-        return await self._limits.call(f"{POST} {parcel.conversation.channel}", lambda: send(self._client, parcel))
+        return await self._limits.call(f"{POST} {parcel.conversation.channel}", lambda: self._send(parcel))
+
+    async def _send(self, parcel: Parcel) -> Receipt:
+        return await send(self._client, parcel, previews=self._config.link_previews)
+
+    def own_name(self) -> str:
+        """The app's name, as in a mention."""
+        return self._me.name
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a message."""
         channel = parcel.conversation.channel
         return await self._limits.call(f"chat.update {channel}", lambda: edit(self._client, message_id, parcel))
+
+    async def delete(self, conversation: ConversationKey, message_id: str) -> None:
+        """Delete a message."""
+        place = f"chat.delete {conversation.channel}"
+        await self._limits.call(place, lambda: delete(self._client, conversation, message_id))
+
+    async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
+        """Add or remove our reaction."""
+        work = partial(react, self._client, conversation, message_id, emoji, added=added)
+        await self._limits.call("reactions", work)
 
     async def direct(self, sender: str) -> str:
         """Open the direct messages with a person; without the scope for it, texts can be sent to the person's id."""
@@ -331,6 +354,7 @@ class Adapter:
         self._me = SlackApp(
             user=words(told, "user_id"), bot=words(told, "bot_id"), name=line(told, "user"), teams=frozenset(teams)
         )
+        self._workspace = words(told, "team_id")
         self._names.know(self._me.user, self._me.name)
 
     async def _listen(self, accept: Accept) -> None:
@@ -396,7 +420,21 @@ class Adapter:
         view = self._view()
         arrivals = parse(payload, view)
         self._context.parsed(payload, lambda: context_to_json(view, payload), arrivals)
-        await hand_in(accept, list(self._incoming(arrivals)))
+        if words(payload, "type") == ACTIONS:
+            await self._take_press(arrivals, accept)
+        else:
+            await hand_in(accept, list(self._incoming(arrivals)))
+
+    async def _take_press(self, arrivals: Sequence[Arrival], accept: Accept) -> None:
+        """Commit a press, and say in private why it does not count."""
+        for arrival in arrivals:
+            taken = await accept(arrival)
+            if taken.outcome is not MessageOutcome.DENIED or arrival.author is None:
+                continue
+            try:
+                await tell_apart(self._client, arrival.conversation, arrival.author.id, taken.reason)
+            except AdapterError as error:
+                log.info("a press could not be answered: %s", type(error).__name__)
 
     def _incoming(self, arrivals: Sequence[Arrival]) -> Iterator[Incoming]:
         for arrival in arrivals:
@@ -417,6 +455,7 @@ class Adapter:
             me=self._me,
             directory=self._names.directory,
             received=received or self._context.clock.now(),
+            server=self._workspace,
             in_threads=self._config.reply_in_threads,
         )
 

@@ -1,6 +1,6 @@
 """Capabilities of an app: its manifest of scopes and events, Slack's documented limits, and what works."""
 
-from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, SendAs
+from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, Rich, SendAs
 
 SCOPES = (
     "app_mentions:read",
@@ -16,6 +16,7 @@ SCOPES = (
     "mpim:history",
     "mpim:read",
     "reactions:read",
+    "reactions:write",
     "users:read",
 )
 EVENTS = (
@@ -40,9 +41,13 @@ EDIT_CHARS = 4_000
 
 LIMITS = Limits(
     text_chars=8_000,
+    split_chars=4_000,
     caption_chars=3_000,
     markup=Markup.MRKDWN,
+    rich=Rich.MARKDOWN,
+    rich_chars=12_000,
     once=Once.READ_BACK,
+    buttons=True,
     files={
         SendAs.PHOTO: FileLimit(
             max_bytes=FILE_BYTES,
@@ -63,6 +68,8 @@ LIMITS = Limits(
     album_mixes=(
         frozenset({SendAs.PHOTO, SendAs.VIDEO, SendAs.AUDIO, SendAs.VOICE, SendAs.ANIMATION, SendAs.DOCUMENT}),
     ),
+    text_with_files=True,
+    comment_chars=3_000,
 )
 
 
@@ -91,12 +98,10 @@ WORKS = (
     Capabilities(thing=Capability.PLACE, comes="what an app posts, as text"),
     Capabilities(thing=Capability.EDIT, comes=YES, goes="answers that grow while they are written"),
     Capabilities(thing=Capability.DELETION, comes=YES),
-    Capabilities(thing=Capability.REACTION, comes=YES),
+    Capabilities(thing=Capability.REACTION, comes=YES, goes="yes, as the agent decides"),
     Capabilities(thing=Capability.TYPING, goes="in threads, with what the agent is at"),
     Capabilities(thing=Capability.HISTORY, comes="yes, one call for a channel or a thread"),
-    Capabilities(
-        thing=Capability.OTHER, comes="told as unsupported, with what it was: joins, topics, pins, huddles, buttons"
-    ),
+    Capabilities(thing=Capability.OTHER, comes="told as unsupported, with what it was: joins, topics, pins, huddles"),
 )
 
 
@@ -123,7 +128,7 @@ settings:
     bot_events:
 {events}
   interactivity:
-    is_enabled: false
+    is_enabled: true
   org_deploy_enabled: false
   socket_mode_enabled: true
   token_rotation_enabled: false

@@ -21,7 +21,12 @@ ANSWER_BYTES = 64 * 1024 * 1024
 JSON = "application/json; charset=utf-8"
 FORM = "application/x-www-form-urlencoded"
 # Slack accepts JSON only for methods that write; the others take forms.
-_TAKE_JSON = frozenset({"chat.postMessage", "chat.update", "chat.delete", "assistant.threads.setStatus"})
+_TAKE_JSON = frozenset(
+    {
+        "chat.postMessage", "chat.update", "chat.delete", "chat.postEphemeral", "assistant.threads.setStatus",
+        "reactions.add", "reactions.remove",
+    }
+)  # fmt: skip
 # Slack accepts reads by POST and documents them as GET: a self-hosted server may accept either.
 _QUESTIONS = frozenset(
     {

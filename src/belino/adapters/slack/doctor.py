@@ -21,6 +21,7 @@ _WHAT_FOR = {
     "mpim:history": "nothing is heard in group messages",
     "users:read": "people are told by their ids",
     "reactions:read": "no reaction is heard",
+    "reactions:write": "the agent cannot react",
 }
 
 

@@ -1,6 +1,7 @@
 """Parse events into arrivals: pure, fetches nothing, never fails; what it cannot read it reports as unsupported."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -26,6 +27,8 @@ from belino.adapters.slack.content import (
     wordings_of,
 )
 from belino.adapters.slack.media import pictures_in, refs_of, transcript_of
+from belino.domain.choice import KEY
+from belino.domain.commands import parse_command
 from belino.domain.media import MediaRef
 from belino.domain.message import (
     UNKNOWN_AUTHOR,
@@ -46,7 +49,10 @@ from belino.domain.message import (
 )
 from belino.net.json_fields import Raw, as_table, as_tables, count, line, table, tables, words
 
+_SEVERAL = re.compile(r"<!(?:subteam\^|here|channel|everyone)")
+"""Mentions of several: https://docs.slack.dev/messaging/formatting-message-text"""
 EVENTS, COMMANDS = "events_api", "slash_commands"
+ACTIONS = "block_actions"
 
 # Subtypes of messages with content; every other one reports an event.
 _SAID = frozenset(
@@ -65,6 +71,8 @@ class SlackParseContext:
     me: SlackApp = field(default_factory=SlackApp)
     directory: Directory = field(default_factory=Directory)
     received: datetime
+    server: str = ""
+    """The workspace that an event comes from, if it does not say so itself."""
     in_threads: bool = False
     """Whether a channel message addressed to us begins a thread, in which it is answered."""
 
@@ -79,10 +87,13 @@ class SlackParseContext:
 def parse(payload: object, view: SlackParseContext) -> tuple[Arrival, ...]:
     """One payload of an event, command or interaction as arrivals, at least one."""
     raw = as_table(payload)
+    view = replace(view, server=words(raw, "context_team_id") or words(raw, "team_id") or view.server)
     if event := table(raw, "event"):
         return _event(event, raw, view)
     if words(raw, "command"):
         return (_command(raw, view),)
+    if words(raw, "type") == ACTIONS and (pressed := _press(raw, view)) is not None:
+        return (pressed,)
     return (_unread(raw, raw, view),)
 
 
@@ -104,8 +115,10 @@ def own_teams(payload: object) -> frozenset[str]:
 
 
 def is_own_change(payload: object, me: SlackApp) -> bool:
-    """Whether an event reports our own edit, which is already recorded."""
+    """Whether an event reports our own edit or reaction, which is already recorded."""
     event = table(as_table(payload), "event")
+    if words(event, "type") in ("reaction_added", "reaction_removed"):
+        return bool(me.user) and words(event, "user") == me.user
     message = table(event, "message")
     ours = (me.user and words(message, "user") == me.user) or (me.bot and words(message, "bot_id") == me.bot)
     return words(event, "subtype") == "message_changed" and bool(ours) and not _is_gone(event)
@@ -165,6 +178,8 @@ def said(
         edited=moment(stamp(table(raw, "edited"), "ts")),
         language=view.directory.locales.get(words(raw, "user")),
         thread_report=_thread_report(raw, view),
+        mentions_another=_mentions_another(raw, view.me),
+        server=view.server,
     )
     if words(raw, "subtype") not in _SAID or not (whole or refs or below.forward or below.quote):
         return as_unsupported(message, what_it_is(raw, author.name))
@@ -276,13 +291,36 @@ def _reaction(event: Raw, raw: Raw, view: SlackParseContext) -> Arrival:
     )
 
 
+def _press(raw: Raw, view: SlackParseContext) -> Message | None:
+    """A press of a button: https://docs.slack.dev/reference/interaction-payloads/block_actions-payload."""
+    action, place = next(iter(tables(raw, "actions")), {}), table(raw, "container")
+    key, person = words(action, "value"), words(table(raw, "user"), "id")
+    channel = words(place, "channel_id") or words(table(raw, "channel"), "id")
+    if not KEY.fullmatch(key) or not person or not channel:
+        return None
+    command = {"channel_id": channel, "user_id": person, "trigger_id": f"{words(action, 'action_ts')}-{key}"}
+    said = _command({**command, "channel_name": words(table(raw, "channel"), "name")}, view)
+    where = replace(said.conversation, thread=words(place, "thread_ts") or None)
+    return replace(
+        said,
+        conversation=where,
+        id=said.id.replace("command-", "press-", 1),
+        text="",
+        reply_to=words(place, "message_ts") or None,
+        press=key,
+    )
+
+
 def _command(raw: Raw, view: SlackParseContext) -> Message:
     """A slash command: addressed to us, wherever it was typed, and visible to no one else."""
     channel, user = words(raw, "channel_id"), words(raw, "user_id")
     author = user_named(user, view.me, view.directory)
     if author.name == user and (name := line(raw, "user_name")):
         author = replace(author, name=name)
-    text = f"{words(raw, 'command')} {readable(words(raw, 'text'), view.me, view.directory)}".strip()
+    said = readable(words(raw, "text"), view.me, view.directory)
+    text = f"{words(raw, 'command')} {said}".strip()
+    if parse_command(text) is None and parse_command(f"/{said}") is not None:
+        text = f"/{said}"  # `/belino status`: Slack has commands of its own under some of the names
     return Message(
         conversation=view.where(channel),
         id=f"command-{line(raw, 'trigger_id') or format(view.received.timestamp(), '.6f')}",
@@ -291,6 +329,7 @@ def _command(raw: Raw, view: SlackParseContext) -> Message:
         text=text,
         chat_type=chat_type(channel),
         channel_name=view.directory.channels.get(channel) or line(raw, "channel_name") or None,
+        server=view.server,
     )
 
 
@@ -306,7 +345,7 @@ def _unread(event: Raw, raw: Raw, view: SlackParseContext) -> Unsupported:
     unread = _unsupported(
         view.where(channel), f"event-{own}", author, view.when(ts), what_it_is(event, author.name), sort
     )
-    return replace(unread, is_event=words(event, "type") != "message")
+    return replace(unread, is_event=words(event, "type") != "message", server=view.server)
 
 
 def _membership(event: Raw, raw: Raw, view: SlackParseContext, *, added: bool) -> Unsupported:
@@ -382,6 +421,12 @@ def _is_addressed(raw: Raw, sort: ChatType, me: SlackApp) -> bool:
     return me.user in mentioned(words(raw, "text")) or me.user in _mentioned_in(raw)
 
 
+def _mentions_another(raw: Raw, me: SlackApp) -> bool:
+    """Whether a message names another user, a group of users, or everyone in the channel."""
+    named = {*mentioned(words(raw, "text")), *_mentioned_in(raw)} - {me.user}
+    return bool(named) or _SEVERAL.search(words(raw, "text")) is not None
+
+
 def _mentioned_in(raw: Raw) -> Iterator[str]:
     """The users that the blocks of Slack's own clients mention."""
     pile = list(tables(raw, "blocks"))
@@ -436,6 +481,7 @@ def context_to_json(view: SlackParseContext, payload: Raw) -> Mapping[str, objec
         "me": {"user_id": me.user, "bot_id": me.bot, "name": me.name, "teams": sorted(me.teams)},
         "users": _named(view.directory.users, told),
         "channels": _named(view.directory.channels, told),
+        "team_id": view.server,
     }
 
 
@@ -452,6 +498,7 @@ def context_from_json(told: Mapping[str, object], view: SlackParseContext) -> Sl
             teams=frozenset(str(team) for team in teams) if isinstance(teams, list) else frozenset(),
         ),
         directory=Directory(users=_names(raw, "users"), channels=_names(raw, "channels")),
+        server=words(raw, "team_id"),
     )
 
 

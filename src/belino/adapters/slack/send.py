@@ -9,7 +9,8 @@ from belino.adapters.slack.capabilities import EDIT_CHARS
 from belino.adapters.slack.client import SlackClient, SlackRefused
 from belino.adapters.slack.content import escaped
 from belino.adapters.slack.media import file_ref
-from belino.domain.errors import AdapterError, NothingToEdit, Undeliverable
+from belino.domain.emoji import emoji_name
+from belino.domain.errors import AdapterError, MarkupRefused, NothingToEdit, Undeliverable
 from belino.domain.limits import Markup
 from belino.domain.message import ConversationKey, SourceMessage
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
@@ -27,7 +28,9 @@ STATUS_SECONDS = 60.0
 """Slack shows a status until the answer comes, for two minutes at most."""
 STATUS_REFUSED_SECONDS = 3_600.0
 STATUS_CHARS = 100
+SECTION_CHARS = 3_000
 
+_NO_BLOCKS = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"})
 _NOTHING_TO_EDIT = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "msg_too_long"})
 _SENTENCES = {
     "not_in_channel": "the app is not in this channel; invite it there with /invite",
@@ -35,6 +38,7 @@ _SENTENCES = {
     "is_archived": "the channel is archived",
     "is_inactive": "the channel is no longer in use",
     "msg_too_long": "the text is longer than Slack takes",
+    "message_not_found": "the message is gone",
     "no_text": "there is nothing in it",
     "restricted_action": "the workspace's settings do not let the app write here",
     "restricted_action_read_only_channel": "only some people may write in this channel",
@@ -58,23 +62,28 @@ _SENTENCES = {
 }
 
 
-async def send(client: SlackClient, parcel: Parcel) -> Receipt:
+async def send(client: SlackClient, parcel: Parcel, *, previews: bool = False) -> Receipt:
     """Send one message, several files in one, or an edit."""
     try:
         if parcel.kind is ParcelKind.EDIT:
             return await _finish(client, parcel.edits or "", parcel)
         if parcel.files:
             return await share(client, parcel)
-        return await _post(client, parcel)
+        return await _post(client, parcel, previews=previews)
     except SlackRefused as error:
         raise refusal(error, parcel) from error
 
 
 async def edit(client: SlackClient, ts: str, parcel: Parcel) -> Receipt:
     """Edit a message's text."""
-    if len(str(_text(parcel)["text"])) > EDIT_CHARS:
+    written = dict(_text(parcel))
+    if parcel.rich:
+        written["text"] = str(written["text"])[:EDIT_CHARS]  # only for notifications: the block is what is shown
+    elif len(str(written["text"])) > EDIT_CHARS:
         raise NothingToEdit(f"Slack changes messages to {EDIT_CHARS} characters at most")
-    fields = {"channel": parcel.conversation.channel, "ts": ts, **_text(parcel)}
+    # Blocks that are left out stay: https://docs.slack.dev/reference/methods/chat.update
+    blocks = _blocks(parcel) or written.get("blocks", [])
+    fields = {"channel": parcel.conversation.channel, "ts": ts, **written, "blocks": blocks}
     try:
         told = await client.call("chat.update", fields)
     except SlackRefused as error:
@@ -82,6 +91,35 @@ async def edit(client: SlackClient, ts: str, parcel: Parcel) -> Receipt:
             raise NothingToEdit("the message that was to be changed is gone, or can no longer be") from error
         raise refusal(error, parcel) from error
     return Receipt(message_id=stamp(told, "ts") or ts, sent=client.now())
+
+
+async def delete(client: SlackClient, conversation: ConversationKey, ts: str) -> None:
+    """Delete a message."""
+    try:
+        await client.call("chat.delete", {"channel": conversation.channel, "ts": ts})
+    except SlackRefused as error:
+        if error.error != "message_not_found":
+            raise Undeliverable(_refused(error, "delete it")) from error
+
+
+async def react(client: SlackClient, conversation: ConversationKey, ts: str, emoji: str, *, added: bool) -> None:
+    """Add or remove our reaction: https://docs.slack.dev/reference/methods/reactions.add."""
+    if (name := emoji_name(emoji)) is None:
+        raise Undeliverable(f"Slack takes emoji by their names, such as eyes, and that of {emoji} is not known")
+    method, done = ("reactions.add", "already_reacted") if added else ("reactions.remove", "no_reaction")
+    try:
+        await client.call(method, {"channel": conversation.channel, "timestamp": ts, "name": name})
+    except SlackRefused as error:
+        if error.error == "invalid_name":
+            raise Undeliverable(f"the workspace has no emoji {name}") from error
+        if error.error != done and (added or error.error != "message_not_found"):
+            raise Undeliverable(_refused(error, "react")) from error
+
+
+def _refused(error: SlackRefused, what: str) -> str:
+    if error.error == "missing_scope":
+        return f"Slack will not {what}: give the app the scope {error.needed or 'it lacks'} and install it again"
+    return _SENTENCES.get(error.error) or f"Slack will not {what}: {error.error}"
 
 
 def key_of(message: Raw) -> str:
@@ -100,13 +138,14 @@ async def _finish(client: SlackClient, ts: str, parcel: Parcel) -> Receipt:
         raise
 
 
-async def _post(client: SlackClient, parcel: Parcel) -> Receipt:
+async def _post(client: SlackClient, parcel: Parcel, *, previews: bool) -> Receipt:
     fields = {
         "channel": parcel.conversation.channel,
         **_text(parcel),
+        **({"blocks": blocks} if (blocks := _blocks(parcel)) else {}),
         "thread_ts": parcel.conversation.thread,
-        "unfurl_links": False,
-        "unfurl_media": False,
+        "unfurl_links": previews,
+        "unfurl_media": previews,
         "metadata": {"event_type": KEY_EVENT, "event_payload": {"key": parcel.key}},
     }
     told = await client.call("chat.postMessage", fields)
@@ -116,9 +155,38 @@ async def _post(client: SlackClient, parcel: Parcel) -> Receipt:
 
 
 def _text(parcel: Parcel) -> Mapping[str, object]:
+    if parcel.rich:
+        return {"text": parcel.text, "mrkdwn": True, "blocks": [{"type": "markdown", "text": parcel.rich}]}
     if parcel.markup is Markup.MRKDWN:
         return {"text": parcel.text, "mrkdwn": True}
     return {"text": escaped(parcel.text), "mrkdwn": False}
+
+
+def _blocks(parcel: Parcel) -> list[dict[str, object]]:
+    """The text and its buttons as blocks: https://docs.slack.dev/reference/block-kit/blocks/actions-block."""
+    if not parcel.buttons:
+        return []
+    text, is_marked = str(_text(parcel)["text"]), parcel.markup is Markup.MRKDWN
+    pieces = [text[start : start + SECTION_CHARS] for start in range(0, len(text), SECTION_CHARS)]
+    kind = {"type": "mrkdwn", "verbatim": True} if is_marked else {"type": "plain_text", "emoji": False}
+    sections: list[dict[str, object]] = [{"type": "section", "text": {**kind, "text": piece}} for piece in pieces]
+    elements = [
+        {
+            "type": "button",
+            "action_id": each.key,
+            "value": each.key,
+            "text": {"type": "plain_text", "text": each.label, "emoji": False},
+            **({"style": each.style} if each.style else {}),
+        }
+        for each in parcel.buttons
+    ]
+    return [*sections, {"type": "actions", "elements": elements}]
+
+
+async def tell_apart(client: SlackClient, conversation: ConversationKey, user: str, text: str) -> None:
+    """Show a line to one person only."""
+    fields = {"channel": conversation.channel, "user": user, "text": escaped(text), "thread_ts": conversation.thread}
+    await client.call("chat.postEphemeral", fields)
 
 
 def _when(ts: str, client: SlackClient) -> datetime:
@@ -198,18 +266,22 @@ class ThreadStatus:
         self._shown: dict[ConversationKey, tuple[str, float]] = {}
 
     async def show(self, conversation: ConversationKey, status: str) -> None:
+        """Set the status; Undeliverable where Slack shows none, which is everywhere but in threads."""
         now = self._client.clock.monotonic()
         self._shown = {where: shown for where, shown in self._shown.items() if shown[1] > now}
         known, _ = self._shown.get(conversation, ("", 0.0))
         status = status[:STATUS_CHARS]
-        if conversation.thread is None or known in (status, _STATUS_REFUSED):
+        if conversation.thread is None or known == _STATUS_REFUSED:
+            raise Undeliverable("Slack shows no status here")
+        if known == status:
             return
         self._shown[conversation] = status, now + STATUS_SECONDS
         fields = {"channel_id": conversation.channel, "thread_ts": conversation.thread, "status": status}
         try:
             await self._client.call("assistant.threads.setStatus", fields)
-        except SlackRefused:
+        except SlackRefused as error:
             self._shown[conversation] = _STATUS_REFUSED, now + STATUS_REFUSED_SECONDS
+            raise Undeliverable(f"Slack shows no status here: {error.error}") from error
 
     def over(self, conversation: ConversationKey) -> None:
         """Forget a status; a message clears it."""
@@ -226,6 +298,8 @@ def has_nothing_to_edit(error: SlackRefused) -> bool:
 
 def refusal(error: SlackRefused, parcel: Parcel) -> AdapterError:
     """A refused call as a domain error."""
+    if parcel.rich and error.error in _NO_BLOCKS:
+        return MarkupRefused(f"Slack cannot read the markdown block: {error.error}")
     if error.error == "missing_scope":
         advice = f"give the app the scope {error.needed or 'it lacks'} and install it again"
         return Undeliverable(f"Slack will not deliver it: {advice}")

@@ -4,9 +4,9 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -14,16 +14,27 @@ from urllib.parse import quote, urlsplit
 
 from belino.adapters.telegram.authors import PLATFORM, TelegramBot
 from belino.adapters.telegram.capabilities import LIMITS, WORKS, local_limits
-from belino.adapters.telegram.client import OverlongAnswer, PollConflict, SendPacing, TelegramClient, TelegramRefused
+from belino.adapters.telegram.client import (
+    MethodUnknown,
+    NoSuchPage,
+    NotFound,
+    OverlongAnswer,
+    PollConflict,
+    SendPacing,
+    TelegramClient,
+    TelegramRefused,
+)
 from belino.adapters.telegram.doctor import check_bot, local_findings
 from belino.adapters.telegram.media import FETCH_BYTES, LocalServerDisk, TelegramDownload
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
-from belino.adapters.telegram.send import TYPING, UPLOADS, edit, send, show_action
-from belino.domain.errors import AdapterError, ConfigError
+from belino.adapters.telegram.send import TYPING, UPLOADS, delete, edit, react, send, show_action, show_draft
+from belino.domain.commands import CommandSpec
+from belino.domain.emoji import emoji_character
+from belino.domain.errors import AdapterError, ConfigError, MarkupRefused, Undeliverable
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey
-from belino.domain.outcome import Finding
+from belino.domain.outcome import Finding, MessageOutcome
 from belino.domain.ports import (
     Accept,
     AdapterContext,
@@ -32,6 +43,7 @@ from belino.domain.ports import (
     HookAnswer,
     Incoming,
     Question,
+    Taken,
     hand_in,
     pause_between_drafts,
 )
@@ -56,7 +68,11 @@ LEAST_PAUSE = 1.0
 BATCH = 100
 # A broken connection is only reopened: proxies cut long polls, and Telegram's own servers restart.
 POLL_TRIES = 5
-DRAFT_PAUSES = 3.0, 9.0
+DRAFT_PAUSES = 1.5, 6.0
+STREAM_PAUSE = 1.0
+MOST_REACTIONS = 1_000
+PRESS = "callback_query"
+ANSWER_CHARS = 200
 
 _TOKEN = re.compile(r"[A-Za-z0-9:_-]{1,256}")
 _SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
@@ -99,6 +115,14 @@ class Config:
             "read there, up to 2000 MB."
         },
     )
+    rich_messages: bool = field(
+        default=True,
+        metadata={
+            "says": "Whether text with tables or headings is sent as a rich message, which old apps of Telegram do not "
+            "show; otherwise tables are code and headings bold."
+        },
+    )
+    link_previews: bool = field(default=True, metadata={"says": "Whether Telegram shows previews of links in answers."})
     drafts: DraftsShown = field(
         default="direct",
         metadata={
@@ -153,8 +177,16 @@ class Adapter:
         self._me = TelegramBot()
         self._hooks = HookInbox()
         self._let_in = asyncio.Event()
-        if config.local_files or config.local_root is not None:
-            self.limits = local_limits()
+        self._reactions: dict[tuple[str, str], str] = {}
+        """Our latest reactions, by chat and message."""
+        self._has_drafts = True
+        self._no_drafts: set[str] = set()
+        """Chats in which Telegram refused a draft."""
+        self._has_rich = True
+        """Whether the server has rich messages, as far as we know; those that are older than the method do not."""
+        self.limits = local_limits() if config.local_files or config.local_root is not None else LIMITS
+        if not config.rich_messages:
+            self.limits = replace(self.limits, rich=None)
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
         """Listen until cancelled; the cursor is the number of the next update."""
@@ -173,11 +205,41 @@ class Adapter:
 
     async def send(self, parcel: Parcel) -> Receipt:
         """Send one message, album or edit."""
-        return await self._pacing.call(parcel.conversation.channel, lambda: send(self._client, parcel))
+        return await self._written(parcel, lambda form: send(self._client, form, previews=self._config.link_previews))
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a message."""
-        return await self._pacing.call(parcel.conversation.channel, lambda: edit(self._client, message_id, parcel))
+        previews = self._config.link_previews
+        return await self._written(parcel, lambda form: edit(self._client, message_id, form, previews=previews))
+
+    async def _written(self, parcel: Parcel, work: Callable[[Parcel], Awaitable[Receipt]]) -> Receipt:
+        """Write a parcel; as a rich message as long as the server is not known to lack them."""
+        form = parcel if self._has_rich else replace(parcel, rich="")
+        try:
+            return await self._pacing.call(parcel.conversation.channel, lambda: work(form))
+        except (NoSuchPage, NotFound, MethodUnknown) as error:
+            if not form.rich:
+                raise
+            self._has_rich = False
+            raise MarkupRefused("this Bot API server has no rich messages") from error
+
+    async def delete(self, conversation: ConversationKey, message_id: str) -> None:
+        """Delete a message."""
+        await self._pacing.call(conversation.channel, lambda: delete(self._client, conversation, message_id))
+
+    async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
+        """Set our reaction, of which Telegram allows bots one to a message; a later one replaces it."""
+        shown, place = emoji_character(emoji), (conversation.channel, message_id)
+        if not added and self._reactions.get(place, shown) != shown:
+            return  # another one replaced it
+        await self._pacing.call(
+            conversation.channel, lambda: react(self._client, conversation, message_id, shown if added else None)
+        )
+        self._reactions.pop(place, None)
+        if added:
+            self._reactions[place] = shown
+        while len(self._reactions) > MOST_REACTIONS:
+            del self._reactions[next(iter(self._reactions))]
 
     async def direct(self, sender: str) -> str:
         """A private chat has the id of its person, who must have opened it once."""
@@ -188,6 +250,22 @@ class Adapter:
         direct = conversation.channel.isdecimal()  # a group's id is negative, a business chat's has a connection
         return pause_between_drafts(self._config.drafts, direct=direct, pauses=DRAFT_PAUSES)
 
+    def stream_pause(self, conversation: ConversationKey) -> float | None:
+        """Previews are for private chats, and for servers that know them."""
+        private = conversation.channel.isdecimal() and self._has_drafts
+        return STREAM_PAUSE if private and conversation.channel not in self._no_drafts else None
+
+    async def stream_draft(self, parcel: Parcel) -> None:
+        """Show a draft without a message: https://core.telegram.org/bots/api#sendmessagedraft."""
+        try:
+            await self._pacing.call(parcel.conversation.channel, lambda: show_draft(self._client, parcel))
+        except (NoSuchPage, NotFound, MethodUnknown) as error:
+            self._has_drafts = False
+            raise Undeliverable("this Bot API server has no drafts") from error
+        except Undeliverable:
+            self._no_drafts.add(parcel.conversation.channel)
+            raise
+
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
         """Show typing, which is all that Telegram shows."""
         await show_action(self._client, conversation, TYPING)
@@ -195,6 +273,16 @@ class Adapter:
     async def show_upload(self, conversation: ConversationKey, form: SendAs) -> None:
         """Show that a photo, a video, a voice message or a file is being sent."""
         await show_action(self._client, conversation, UPLOADS[form])
+
+    def own_name(self) -> str:
+        """The bot's name, as in `/new@name`."""
+        return self._me.username
+
+    async def offer_commands(self, commands: Sequence[CommandSpec]) -> None:
+        """Set the bot's menu if it is another: https://core.telegram.org/bots/api#setmycommands."""
+        wanted = [{"command": spec.name, "description": spec.says} for spec in commands]
+        if await self._client.call("getMyCommands", {}) != wanted:
+            await self._client.call("setMyCommands", {"commands": wanted})
 
     async def rival(self) -> str:
         """The host of a webhook that keeps belino from polling; its path may hold a secret."""
@@ -309,8 +397,22 @@ class Adapter:
 
     async def _take(self, updates: Sequence[Raw], accept: Accept) -> int:
         """Commit the updates' arrivals and return the next offset."""
-        await hand_in(accept, [each for update in updates for each in self._incoming(update)])
+        if not any(table(update, PRESS) for update in updates):
+            await hand_in(accept, [each for update in updates for each in self._incoming(update)])
+            return _following(updates[-1])
+        for update in updates:
+            taken = [await accept(arrival, cursor=cursor) for arrival, cursor in self._incoming(update)]
+            if pressed := table(update, PRESS):
+                await self._acknowledge(words(pressed, "id"), taken)
         return _following(updates[-1])
+
+    async def _acknowledge(self, press: str, taken: Sequence[Taken]) -> None:
+        """End the waiting sign of a button, and say why a press does not count; it is committed in any case."""
+        refused = next((each.reason for each in taken if each.outcome is MessageOutcome.DENIED), "")
+        try:
+            await self._client.call("answerCallbackQuery", {"callback_query_id": press, "text": refused[:ANSWER_CHARS]})
+        except AdapterError as error:
+            log.info("a press could not be acknowledged: %s", type(error).__name__)
 
     def _incoming(self, update: Raw) -> Iterator[Incoming]:
         """An update's arrivals; the cursor moves with the last, so that none of them can be lost."""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from belino.adapters.telegram.media import FETCH_BYTES, LOCAL_FETCH_BYTES
-from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, SendAs, Unit
+from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, Rich, SendAs, Unit
 
 UPLOAD_BYTES = 50 * 1024 * 1024
 LOCAL_UPLOAD_BYTES = 2000 * 1024 * 1024
@@ -49,12 +49,16 @@ _FILES = {
 # Telegram accepts 4096 characters; the margin allows for differences in counting. It has no idempotency keys.
 LIMITS = Limits(
     text_chars=4_000,
+    split_chars=4_096,
     caption_chars=1_024,
     unit=Unit.UTF16,
     markup=Markup.HTML,
+    rich=Rich.HTML,
+    rich_chars=32_768,
     counts_markup=False,
     styles=90,  # it reads a hundred, and counts bold words with code in them as several
     once=Once.UNCERTAIN,
+    buttons=True,
     files=_FILES,
     album_items=10,
     album_mixes=(
@@ -112,7 +116,9 @@ WORKS = (
     ),
     Capabilities(thing=Capability.EDIT, comes=YES, goes="answers that grow while they are written"),
     Capabilities(thing=Capability.DELETION, comes="**only in chats of business accounts**: nowhere else are bots told"),
-    Capabilities(thing=Capability.REACTION, comes="yes, where the bot is an administrator"),
+    Capabilities(
+        thing=Capability.REACTION, comes="yes, where the bot is an administrator", goes="yes, one to a message"
+    ),
     Capabilities(thing=Capability.TYPING, goes="while a turn runs, and while a file is uploaded"),
     Capabilities(
         thing=Capability.OTHER,

@@ -23,7 +23,7 @@ from belino.domain.errors import (
 )
 from belino.domain.limits import Markup, SendAs
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
-from belino.domain.reply import SLOWEST_BYTES_A_SECOND, Parcel
+from belino.domain.reply import SLOWEST_BYTES_A_SECOND, Parcel, ParcelKind
 from belino.net.client import LONGEST_WAIT, error_for, header, http_date
 from belino.net.json_fields import Raw, from_json, line, real, table, whole
 from belino.net.redact import Secret, redact
@@ -67,6 +67,8 @@ _NOTHING_TO_EDIT = (
 )
 # Invalid tags, and those that Telegram finds too many, too long or misplaced.
 _BAD_MARKUP = ("can't parse entities", "entities_", "entity_")
+# Of rich messages, as seen by others: RICH_MESSAGE_EMAIL_INVALID, RICH_VALIDATE_CTOR_NOT_ALLOWED.
+_NO_RICH = ("rich", "can't parse", "is too long", "is empty")
 # Telegram promises to send without the reply, but not across topics and chats.
 _NO_QUESTION = (
     "message to be replied not found",
@@ -75,6 +77,7 @@ _NO_QUESTION = (
     "reply_message_id_invalid",
 )
 # One of the files is refused, or they are too many for one call.
+_ITEM = re.compile(r"message #(\d{1,2})\b")
 _NO_ALBUM = (
     "failed to send message #",
     "group send failed",
@@ -275,6 +278,10 @@ class NotFound(Unauthorized):
     """Telegram does not know the token; a minimal server answers the same for a method it lacks."""
 
 
+class MethodUnknown(AdapterError):
+    """The server is older than a method for which there is a substitute."""
+
+
 class OutOfOrder(AdapterError):
     """Telegram, or a proxy in front of it, fails."""
 
@@ -292,9 +299,9 @@ class OverlongAnswer(Unanswered):
 
 
 def refuses_photo(error: TelegramRefused, parcel: Parcel) -> bool:
-    """Whether the pictures can be sent as documents."""
+    """Whether the pictures can be sent as documents, and no single one is named as refused."""
     pictures = any(file.send_as is SendAs.PHOTO for file in parcel.files)
-    return pictures and _says(error, *_NO_PHOTO)
+    return pictures and _says(error, *_NO_PHOTO) and _culprit(error, parcel) is None
 
 
 def misses_question(error: TelegramRefused, parcel: Parcel) -> bool:
@@ -307,6 +314,16 @@ def is_unchanged(error: TelegramRefused) -> bool:
     return _says(error, "message is not modified", "message_not_modified")
 
 
+def is_gone(error: TelegramRefused) -> bool:
+    """Whether the message to delete or to react to is deleted."""
+    return _says(error, "message to delete not found", "message to react not found")
+
+
+def refuses_reaction(error: TelegramRefused) -> bool:
+    """Whether the chat does not have the emoji, or does not let bots use it."""
+    return _says(error, "reaction_invalid", "reactions_too_many", "invalid reaction")
+
+
 def has_nothing_to_edit(error: TelegramRefused) -> bool:
     """Whether the message to edit is deleted, was left behind in a group that moved, or cannot be edited."""
     return error.migrate_to is not None or _says(error, *_NOTHING_TO_EDIT)
@@ -314,19 +331,31 @@ def has_nothing_to_edit(error: TelegramRefused) -> bool:
 
 def refusal(error: TelegramRefused, parcel: Parcel) -> AdapterError:
     """A refused call as a domain error."""
+    if (parcel.rich or parcel.kind is ParcelKind.DRAFT) and _says(error, UNKNOWN_METHOD):
+        return MethodUnknown("this Bot API server is older than the method")
+    if parcel.rich and _says(error, *_NO_RICH):
+        return MarkupRefused("Telegram cannot read the rich message")
     if parcel.markup is Markup.HTML and _says(error, *_BAD_MARKUP):
         return MarkupRefused("Telegram cannot read the markup")
     if len(parcel.files) > 1 and _says(error, "too many requests"):
         # Reported for one item; others of the album have been seen to arrive all the same.
         return Unanswered("Telegram had enough in the middle of the album")
     if len(parcel.files) > 1 and (error.code == 413 or _says(error, *_NO_ALBUM)):
-        return TogetherRefused(f"Telegram will not take the album: {error.description or error.code}")
+        why = f"Telegram will not take the album: {error.description or error.code}"
+        return TogetherRefused(why, culprit=_culprit(error, parcel))
     if error.code == 413:
         return Undeliverable("Telegram takes no file that large")
     for words, sentence in _SENTENCES.items():
         if _says(error, words):
             return Undeliverable(sentence)
     return Undeliverable(f"Telegram will not deliver it: {error.description or error.code}")
+
+
+def _culprit(error: TelegramRefused, parcel: Parcel) -> int | None:
+    """The place of the album's item that the error names."""
+    named = _ITEM.search(error.description)
+    place = int(named[1]) - 1 if named else -1
+    return place if len(parcel.files) > 1 and 0 <= place < len(parcel.files) else None
 
 
 def _says(error: TelegramRefused, *phrases: str) -> bool:

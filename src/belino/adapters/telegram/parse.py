@@ -33,6 +33,7 @@ from belino.adapters.telegram.content import (
     what_it_is,
 )
 from belino.adapters.telegram.media import FETCH_BYTES, TelegramSource, refs_of
+from belino.domain.choice import KEY
 from belino.domain.media import MediaRef
 from belino.domain.message import (
     UNKNOWN_AUTHOR,
@@ -62,6 +63,7 @@ ALLOWED_UPDATES = (
     "deleted_business_messages",
     "message_reaction",
     "my_chat_member",
+    "callback_query",
 )
 
 _INSIDE = frozenset({"creator", "administrator", "member"})
@@ -110,6 +112,8 @@ def parse(
         return tuple(_reactions(reaction, frame)) or (_unread(raw, frame),)
     if member := table(raw, "my_chat_member"):
         return (_membership(member, frame),)
+    if pressed := table(raw, "callback_query"):
+        return (_press(pressed, frame) or _unread(raw, frame),)
     return (_unread(raw, frame),)
 
 
@@ -133,6 +137,7 @@ def _said(raw: Raw, frame: _Frame) -> Message | Unsupported:
         forward=forwarded_from(raw, frame.me),
         album=words(raw, "media_group_id") or None,
         language=language_of(raw, author),
+        mentions_another=any(_names_another(mark, name, frame.me) for mark, name in _names(raw)),
     )
     if is_confidential(raw) or not (text or refs):
         return as_unsupported(message, what_it_is(raw), is_notice=is_notice(raw))
@@ -206,6 +211,23 @@ def _membership(raw: Raw, frame: _Frame) -> Unsupported:
         is_notice=True,
         is_event=True,
         presence=presence,
+    )
+
+
+def _press(raw: Raw, frame: _Frame) -> Message | None:
+    """A press of one of our buttons: https://core.telegram.org/bots/api#callbackquery."""
+    message, author, key = table(raw, "message"), user(table(raw, "from"), frame.me), words(raw, "data")
+    if author is None or not table(message, "chat") or not KEY.fullmatch(key):
+        return None
+    return Message(
+        conversation=_where(message, frame),
+        id=f"press-{frame.update_id}",
+        author=author,
+        sent=frame.received,
+        chat_type=chat_type(table(message, "chat")),
+        channel_name=chat_name(table(message, "chat")) or None,
+        reply_to=number_id(message, "message_id") or None,
+        press=key,
     )
 
 
@@ -332,6 +354,12 @@ def _names_me(mark: Raw, name: str, me: TelegramBot) -> bool:
             return _is_my_name(name.partition("@")[2], me)
         case _:
             return False
+
+
+def _names_another(mark: Raw, name: str, me: TelegramBot) -> bool:
+    """Whether a mention is of another; a command without a name is for every bot."""
+    is_command = words(mark, "type") == "bot_command"
+    return not _names_me(mark, name, me) and (not is_command or bool(name.partition("@")[2]))
 
 
 def _is_my_name(name: str, me: TelegramBot) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from hashlib import sha256
 
 from belino.adapters.telegram.authors import DIRECT_TOPIC
 from belino.adapters.telegram.client import (
@@ -11,10 +12,12 @@ from belino.adapters.telegram.client import (
     TelegramClient,
     TelegramRefused,
     has_nothing_to_edit,
+    is_gone,
     is_unchanged,
     misses_question,
     refusal,
     refuses_photo,
+    refuses_reaction,
 )
 from belino.adapters.telegram.media import TelegramSource, refs_of
 from belino.domain.errors import NothingToEdit, Unanswered, Undeliverable
@@ -52,6 +55,8 @@ UPLOADS = {
     SendAs.DOCUMENT: "upload_document",
 }
 
+MOST_DRAFT_ID = 2**31 - 1
+
 _EDITED_BY = frozenset({"chat_id", "business_connection_id"})
 
 
@@ -64,13 +69,14 @@ class _Call:
     files: Mapping[str, OutgoingFile] = field(default_factory=dict)
 
 
-async def send(client: TelegramClient, parcel: Parcel) -> Receipt:
+async def send(client: TelegramClient, parcel: Parcel, *, previews: bool = True) -> Receipt:
     """Send one message, album or edit. A group that became a supergroup is followed to its new id."""
     if parcel.kind is ParcelKind.EDIT:
-        return await edit(client, parcel.edits or "", parcel)
+        return await edit(client, parcel.edits or "", parcel, previews=previews)
     moved: int | None = None
     for _ in range(CALLS_AT_MOST):
-        call = call_of(parcel) if moved is None else _to(call_of(parcel), moved)
+        call = call_of(parcel, previews=previews)
+        call = call if moved is None else _to(call, moved)
         try:
             return _moved(await _made(client, call, parcel), moved)
         except TelegramRefused as error:
@@ -85,16 +91,18 @@ async def send(client: TelegramClient, parcel: Parcel) -> Receipt:
     raise Undeliverable("Telegram refused it in every form")
 
 
-async def edit(client: TelegramClient, message_id: str, parcel: Parcel) -> Receipt:
+async def edit(client: TelegramClient, message_id: str, parcel: Parcel, *, previews: bool = True) -> Receipt:
     """Edit a message's text."""
     number, _, moved = message_id.partition("@")
     fields = {name: value for name, value in where_of(parcel.conversation).items() if name in _EDITED_BY}
-    fields |= {"message_id": _number(number), **_text(parcel)}
+    fields |= {"message_id": _number(number), **_text(parcel, previews=previews)}
     if moved:
         fields["chat_id"] = _number(moved)
     try:
         message = as_table(await client.call("editMessageText", fields))
     except (NoSuchPage, NotFound) as error:  # the token is valid: it sent the message
+        if parcel.rich:
+            raise
         raise NothingToEdit("this server changes no messages") from error
     except TelegramRefused as error:
         if is_unchanged(error):
@@ -105,18 +113,66 @@ async def edit(client: TelegramClient, message_id: str, parcel: Parcel) -> Recei
     return Receipt(message_id=message_id, sent=_when(message, "edit_date", client))
 
 
+async def delete(client: TelegramClient, conversation: ConversationKey, message_id: str) -> None:
+    """Delete a message; after 48 hours Telegram refuses: https://core.telegram.org/bots/api#deletemessage."""
+    try:
+        await client.call("deleteMessage", _message(conversation, message_id))
+    except TelegramRefused as error:
+        if not is_gone(error):
+            raise Undeliverable(f"Telegram will not delete it: {error.description or error.code}") from error
+
+
+async def react(client: TelegramClient, conversation: ConversationKey, message_id: str, emoji: str | None) -> None:
+    """Set the bot's only reaction to a message: https://core.telegram.org/bots/api#setmessagereaction."""
+    reaction = [] if emoji is None else [{"type": "emoji", "emoji": emoji}]
+    try:
+        await client.call("setMessageReaction", {**_message(conversation, message_id), "reaction": reaction})
+    except TelegramRefused as error:
+        if emoji is None and (is_unchanged(error) or is_gone(error)):
+            return
+        if not is_unchanged(error):
+            raise Undeliverable(_reaction_refused(error, emoji)) from error
+
+
+def _reaction_refused(error: TelegramRefused, emoji: str | None) -> str:
+    if refuses_reaction(error):
+        return f"this chat has no reaction {emoji}; Telegram allows bots some emoji only, such as 👍 👀 🔥 🎉 🤔"
+    return f"Telegram will not react: {error.description or error.code}"
+
+
+def _message(conversation: ConversationKey, message_id: str) -> dict[str, object]:
+    """The fields that name a message, which may have moved to a supergroup."""
+    number, _, moved = message_id.partition("@")
+    if (own := _number(number)) is None:
+        raise Undeliverable("this is no message that Telegram knows")
+    chat = _number(moved) if moved else where_of(conversation)["chat_id"]
+    return {"chat_id": chat, "message_id": own}
+
+
+async def show_draft(client: TelegramClient, parcel: Parcel) -> None:
+    """Show a draft in a private chat for half a minute; one with the same id is changed."""
+    where = where_of(parcel.conversation)
+    fields = {name: value for name, value in where.items() if name in ("chat_id", "message_thread_id")}
+    number = int.from_bytes(sha256(parcel.key.encode()).digest()[:4]) % MOST_DRAFT_ID + 1
+    try:
+        await client.call("sendMessageDraft", {**fields, "draft_id": number, **_text(parcel, previews=True)})
+    except TelegramRefused as error:
+        raise refusal(error, parcel) from error
+
+
 async def show_action(client: TelegramClient, conversation: ConversationKey, action: str) -> None:
     """Show a chat action; it ends after five seconds, or with the next message."""
     fields = {name: value for name, value in where_of(conversation).items() if name != "direct_messages_topic_id"}
     await client.call("sendChatAction", fields | {"action": action})
 
 
-def call_of(parcel: Parcel) -> _Call:
+def call_of(parcel: Parcel, *, previews: bool = True) -> _Call:
     """The call that sends a parcel."""
     where = {**where_of(parcel.conversation), **_reply(parcel)}
     if parcel.files:
         return files_call(where, parcel.files, parcel.markup)
-    return _Call(method="sendMessage", fields={**where, **_text(parcel)})
+    method = "sendRichMessage" if parcel.rich else "sendMessage"
+    return _Call(method=method, fields={**where, **_text(parcel, previews=previews)})
 
 
 def where_of(conversation: ConversationKey) -> dict[str, object]:
@@ -223,8 +279,19 @@ def _moved(receipt: Receipt, chat_id: int | None) -> Receipt:
     return replace(receipt, message_id=f"{receipt.message_id}@{chat_id}", also=also)
 
 
-def _text(parcel: Parcel) -> Mapping[str, object]:
-    return {"text": parcel.text} | ({"parse_mode": "HTML"} if parcel.markup is Markup.HTML else {})
+def _text(parcel: Parcel, *, previews: bool) -> Mapping[str, object]:
+    if parcel.rich:
+        return {"rich_message": {"html": parcel.rich}}
+    fields: dict[str, object] = {"text": parcel.text}
+    if parcel.markup is Markup.HTML:
+        fields["parse_mode"] = "HTML"
+    if not previews:
+        fields["link_preview_options"] = {"is_disabled": True}
+    if parcel.buttons:
+        # A row each: several in a row are cut on a phone. An edit without a keyboard removes it.
+        rows = [[{"text": button.label, "callback_data": button.key}] for button in parcel.buttons]
+        fields["reply_markup"] = {"inline_keyboard": rows}
+    return fields
 
 
 def _reply(parcel: Parcel) -> Mapping[str, object]:

@@ -28,12 +28,13 @@ class Agent:
 
     remembers = True
     sees_images = True
-    # The SDK drops documents from tool results: they go with the prompt.
-    accepts = AcceptedMedia(documents=DOCUMENTS, in_results=False)
 
     def __init__(self, config: Config) -> None:
         find_cli()
         self._config = config
+        self.model = config.model
+        # The SDK drops documents from tool results: they go with the prompt.
+        self.accepts = AcceptedMedia(documents=DOCUMENTS, in_results=False, files=config.read_files)
         self._live: OrderedDict[ConversationKey, CliSession] = OrderedDict()
         """Processes that wait for their next turn, the longest waiting first."""
         self._timers: dict[ConversationKey, asyncio.TimerHandle] = {}
@@ -67,6 +68,10 @@ class Agent:
                 async for part in parts:
                     yield part
 
+    def why_not(self, model: str) -> str:
+        """Why another model cannot answer; the API itself refuses a name that it does not know."""
+        return "a name must not begin with a dash" if model.startswith("-") else ""
+
     async def check(self) -> Sequence[Finding]:
         """Check that the key is valid and the API is reachable; the extra is already known to be installed."""
         return await check_api(self._config)
@@ -85,7 +90,7 @@ class Agent:
         try:
             if session is None:
                 await self._make_room()
-                session = CliSession(self._config, turn, mark)
+                session = CliSession(replace(self._config, model=turn.model or self.model), turn, mark)
                 try:
                     await session.open()
                 except SessionLost:

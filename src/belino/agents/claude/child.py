@@ -23,6 +23,8 @@ from belino.domain.errors import AgentError, ConfigError
 LINE_BYTES = 64 * 1024 * 1024
 CLOSING_SECONDS = 5.0
 TOOL_SECONDS = 600
+GRACE_STEPS = 2
+"""Steps after the last allowed tool call: one to answer, and one more for a model that calls a tool again."""
 
 # Program search path, locale, and access to the API; nothing else is inherited.
 INHERITED = (
@@ -97,7 +99,13 @@ def command(
     server = json.dumps({"mcpServers": {SERVER: {"type": "sdk", "name": SERVER}}})
     words = [str(find_cli()), "--output-format", "stream-json", "--input-format", "stream-json", "--verbose"]
     words += ["--bare", "--restricted", "--setting-sources=", "--strict-mcp-config", "--disable-slash-commands"]
-    words += ["--include-partial-messages", "--permission-mode", "dontAsk", "--max-turns", str(config.max_steps)]
+    words += [
+        "--include-partial-messages",
+        "--permission-mode",
+        "dontAsk",
+        "--max-turns",
+        str(config.max_steps + GRACE_STEPS),
+    ]
     words += ["--system-prompt-file", str(system_file), "--model", config.model, "--tools", ",".join(own)]
     words += ["--allowedTools", ",".join([*(PREFIX + tool for tool in tools), *own])]
     words += ["--mcp-config", server, "--settings", SETTINGS]
@@ -126,6 +134,8 @@ class Child:
         self._process: asyncio.subprocess.Process | None = None
         self._writing = asyncio.Lock()
         self._ending = False
+        self.steps = 0
+        """How many answers of the model have begun since a turn last set this to 0."""
 
     @property
     def pid(self) -> int | None:
@@ -166,7 +176,9 @@ class Child:
         try:
             async for line in self._process.stdout:
                 if line.startswith(b"{"):
-                    yield json.loads(line)
+                    message = json.loads(line)
+                    self._count(message)
+                    yield message
         except ValueError:
             raise AgentError("Claude's process wrote something that cannot be read") from None
         code = await self._process.wait()
@@ -174,6 +186,11 @@ class Child:
             from claude_agent_sdk import ProcessError
 
             raise ProcessError("Claude's process ended", exit_code=code)
+
+    def _count(self, message: Mapping[str, Any]) -> None:
+        # Counted here, because the SDK runs a tool before it hands on the messages that came before the call.
+        if message.get("type") == "stream_event" and message.get("parent_tool_use_id") is None:
+            self.steps += message.get("event", {}).get("type") == "message_start"
 
     async def end_input(self) -> None:
         self.let_go()

@@ -23,7 +23,7 @@ DOCUMENTS = DocumentFormats(
     mimes=frozenset({"application/pdf"}), max_bytes=20_000_000, max_pages=100, page_tokens=1_600, charges_text=True
 )
 
-_KEY = re.compile(r"[\x21-\x7e]{8,512}")
+_KEY = re.compile(r"[\x21-\x7e]{1,512}")
 
 SETUP = (
     Question(key="api_key", ask="Which API key did Anthropic give you? (platform.claude.com, API keys.)", secret=True),
@@ -78,7 +78,7 @@ class Config:
         if self.api_key is None and self.base_url == OFFICIAL_URL:
             raise ConfigError('api_key is needed; write api_key = "env:ANTHROPIC_API_KEY", or run `belino setup agent`')
         if self.api_key is not None and not _KEY.fullmatch(self.api_key.reveal()):
-            raise ConfigError("api_key is not an API key; it looks like sk-ant-… and comes from platform.claude.com")
+            raise ConfigError("api_key must be printable characters without spaces, at most 512")
         if not self.model.strip() or self.model.startswith("-"):
             raise ConfigError("model must be a name, like sonnet")
         if 0 < self.compact_tokens < LEAST_WINDOW:

@@ -22,6 +22,12 @@ _PLACE = re.compile(r"messages\.\d+\.content\.(\d+)\b(?!\.tool_result)")
 _MEDIA = re.compile(r"image|document|pdf", re.IGNORECASE)
 _REFUSAL = re.compile(r"API Error: \d{3} (?:messages\S*: )?(.*)", re.DOTALL)
 
+CUT_SHORT = "\n\n(cut here: the answer became too long)"
+STOPPED = "\n\n(stopped here: it took too many steps)"
+NOT_SET_UP = "the agent is not set up correctly; its operator has been told"
+NO_CREDIT = "the account that pays for the model is used up; its operator has been told"
+REFUSED = "the model declined to answer this"
+
 BY_KIND = {
     "authentication_failed": "Anthropic refused the API key; check api_key in the table [agent]",
     "oauth_org_not_allowed": "Anthropic refused the API key; check api_key in the table [agent]",
@@ -38,6 +44,13 @@ BY_STATUS = {
     413: "the conversation has become too large for the model's API",
     429: BY_KIND["rate_limit"],
     529: BY_KIND["overloaded"],
+}
+
+# What people in the chat read where the sentence is for the operator.
+SAYS = {
+    BY_KIND["authentication_failed"]: NOT_SET_UP,
+    BY_KIND["billing_error"]: NO_CREDIT,
+    BY_KIND["model_not_found"]: NOT_SET_UP,
 }
 
 PARAGRAPH = "\n\n"
@@ -60,9 +73,9 @@ def failure(kind: str, status: int | None, reason: str) -> AgentError:
     """The error for a turn that failed at the API; `kind` and `reason` are the CLI's terms for it."""
     for known in (kind, reason):
         if known in BY_KIND:
-            return AgentError(BY_KIND[known])
+            return AgentError(BY_KIND[known], says=SAYS.get(BY_KIND[known], ""))
     if status in BY_STATUS:
-        return AgentError(BY_STATUS[status])
+        return AgentError(BY_STATUS[status], says=SAYS.get(BY_STATUS[status], ""))
     if status is None:
         return AgentError("the model's API cannot be reached, or broke off; try again in a moment")
     trouble = "has trouble of its own" if status >= 500 else "refused the request"
@@ -180,7 +193,20 @@ class CliListener:
             model=self._model,
         )
         if message.subtype == "error_max_turns":
-            raise AgentError(f"the agent took {message.num_turns} steps and had no answer yet")
+            why = f"the model called tools {message.num_turns - 1} times (max_steps) and did not answer"
+            yield from self._incomplete(STOPPED, why)
+            return
+        if message.stop_reason == "refusal":
+            raise AgentError(REFUSED)
+        if self._failed[0] == "max_output_tokens" and self._answer:
+            yield from self._incomplete(CUT_SHORT, BY_KIND["max_output_tokens"])
+            return
         if message.is_error:
             raise failure(self._failed[0], message.api_error_status, message.terminal_reason or "")
         yield Final(text=self._answer)
+
+    def _incomplete(self, mark: str, why: str) -> Iterator[ReplyPart]:
+        """What was written so far, marked where it ends; empty if nothing was."""
+        if self._answer:
+            yield TextDelta(text=mark)
+        yield Final(text=self._answer and self._answer + mark, why=why)

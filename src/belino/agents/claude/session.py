@@ -26,6 +26,8 @@ START_SECONDS = 60.0
 SYSTEM_FILE = "system.md"
 NAMES_KEPT = 1000
 LOST = ("No conversation found", "No message found")
+LAST_CALL = "[This was the last tool call of this turn. Answer now with what you have.]"
+NO_MORE_CALLS = "this turn has no tool calls left; answer now with what you have"
 NO_TURN = "there is no turn any more; the tool does nothing"
 
 
@@ -58,6 +60,7 @@ class CliSession:
         self.system = turn.system
         self.specs = turn.toolbox.specs
         self._config = config
+        self._chosen = turn.model
         self._folder = turn.folder
         self._own = own_folder(turn.folder)
         self._toolbox: Toolbox | None = None
@@ -74,8 +77,9 @@ class CliSession:
 
     def fits(self, turn: Turn, mark: Mark | None) -> bool:
         """Whether this session can continue with this turn."""
-        known = (self.mark, self.system, self.specs)
-        return self.pid is not None and mark is not None and known == (mark, turn.system, turn.toolbox.specs)
+        known = (self.mark, self.system, self.specs, self._chosen)
+        wanted = (mark, turn.system, turn.toolbox.specs, turn.model)
+        return self.pid is not None and mark is not None and known == wanted
 
     async def open(self) -> None:
         """Start the CLI. SessionLost if it no longer knows the conversation."""
@@ -99,7 +103,8 @@ class CliSession:
         """The turn's parts, up to the Final; `refused` is media not to show, by ref."""
         from claude_agent_sdk import ClaudeSDKError
 
-        assert self._client is not None
+        assert self._client is not None and self._child is not None
+        self._child.steps = 0
         self._toolbox, self._refused = turn.toolbox, refused
         shown = [block for block in turn.blocks if isinstance(block, ImageBlock | DocumentBlock)]
         self._unaccepted[:] = [block for block in shown if block.ref not in refused]
@@ -166,15 +171,18 @@ class CliSession:
         )
 
     async def _call(self, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
-        if self._toolbox is None:
-            return {"content": [{"type": "text", "text": NO_TURN}], "is_error": True}
+        steps = self._child.steps if self._child else 0
+        if self._toolbox is None or steps > self._config.max_steps:
+            text = NO_TURN if self._toolbox is None else NO_MORE_CALLS
+            return {"content": [{"type": "text", "text": text}], "is_error": True}
         try:
             blocks = await self._toolbox.call(name, arguments)
         except ToolError as error:
             return {"content": [{"type": "text", "text": str(error)}], "is_error": True}
         self._unaccepted += [b for b in blocks if isinstance(b, ImageBlock) and b.ref not in self._refused]
         self._learn_names(blocks)
-        return {"content": tool_content(blocks, self._refused)}
+        last = [TextBlock(text=LAST_CALL)] if steps == self._config.max_steps else []
+        return {"content": tool_content([*blocks, *last], self._refused)}
 
     def _learn_names(self, blocks: Sequence[Block]) -> None:
         for block in blocks:

@@ -49,7 +49,8 @@ def _words(block: Block, refused: Mapping[str, str]) -> str:
         case TextBlock():
             return block.text if block.text.strip() else "(empty)"
         case FileBlock():
-            return f"[File: {block.path}, {block.mime}, ref:{block.ref}] {block.note}".rstrip()
+            # Its working folder is the session's: a name is enough, and says nothing about the machine.
+            return f"[File: {block.path.name}, {block.mime}, ref:{block.ref}] {block.note}".rstrip()
         case ImageBlock():
             return f"[The picture ref:{block.ref} cannot be shown: {refused.get(block.ref, 'it was refused')}]"
         case DocumentBlock() | AudioBlock():

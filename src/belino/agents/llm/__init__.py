@@ -8,6 +8,7 @@ from typing import Literal
 
 from belino.agents.llm.content import ModelInput
 from belino.agents.llm.exchange import Exchange
+from belino.agents.llm.memory import recall
 from belino.agents.llm.providers import Chosen, Opened, check_model, choose, open_model, require_packages
 from belino.domain.errors import ConfigError
 from belino.domain.media import AcceptedMedia
@@ -49,8 +50,13 @@ class Config:
         metadata={"says": "For openai: which API to use; `auto` is `responses` at OpenAI's own address, else `chat`."},
     )
     instructions: str = field(default="", metadata={"says": "Your instructions to the agent, after belino's own."})
-    max_tokens: int = field(
-        default=4096, metadata={"says": "The longest answer to one request, in tokens.", "least": 1}
+    max_tokens: int | None = field(
+        default=None,
+        metadata={
+            "says": "The longest answer to one request, in tokens, with what the model thinks; "
+            "if unset, its name decides: 32000 for models that reason, else 4096.",
+            "least": 1,
+        },
     )
     history_tokens: int = field(
         default=32_000, metadata={"says": "How many tokens of a conversation are remembered, in whole turns."}
@@ -99,13 +105,16 @@ class Agent:
         require_packages(self._chosen)
         self.sees_images = self._chosen.sees_images if config.sees_images is None else config.sees_images
         self.accepts = self._accepted()
+        self.model = config.model
         self._opening = asyncio.Lock()
-        self._opened: Opened | None = None
+        self._opened: dict[str, Opened] = {}
+        """By model."""
 
     async def run_turn(self, turn: Turn) -> AsyncGenerator[ReplyPart]:
         """Answer; the last part is Final."""
-        opened = await self._open()
-        exchange = Exchange(self._config, self._chosen, opened, turn, self._model_input())
+        chosen = self._choose(turn.model) if turn.model else self._chosen
+        opened = await self._open(chosen)
+        exchange = Exchange(self._config, chosen, opened, turn, self._model_input())
         async with aclosing(exchange.run()) as parts:
             async for part in parts:
                 yield part
@@ -114,26 +123,47 @@ class Agent:
         """Check that the provider is reachable, accepts the key and has the model; costs nothing."""
         return await check_model(self._chosen, self._key())
 
+    def why_not(self, model: str) -> str:
+        """Why another model cannot answer: the key is for one provider, and what is shown is decided for its model."""
+        if model.partition(":")[0] != self._chosen.provider:
+            return f"it is not of the provider {self._chosen.provider}, which the agent's key is for"
+        try:
+            chosen = self._choose(model)
+        except ConfigError as error:
+            return str(error)
+        if self._config.sees_images is None and self.sees_images and not chosen.sees_images:
+            return "it sees no pictures, and the agent's own model does"
+        return ""
+
+    async def measure(self, memory: bytes | None) -> tuple[int, int]:
+        """The tokens that it remembers, and how many it may remember."""
+        turns = await asyncio.to_thread(recall, memory)
+        return sum(turn.tokens for turn in turns or ()), self._config.history_tokens
+
     async def close(self) -> None:
         """Close connections; the next turn opens new ones."""
-        opened, self._opened = self._opened, None
-        if opened is not None:
-            await opened.client.aclose()
+        opened, self._opened = self._opened, {}
+        for each in opened.values():
+            await each.client.aclose()
 
-    async def _open(self) -> Opened:
+    def _choose(self, model: str) -> Chosen:
+        return choose(model, base_url=self._config.base_url, api=self._config.api)
+
+    async def _open(self, chosen: Chosen) -> Opened:
         async with self._opening:
-            if self._opened is None:
+            if chosen.name not in self._opened:
                 # The imports take seconds; the thread keeps the event loop free.
-                self._opened = await asyncio.to_thread(
-                    open_model, self._chosen, self._key(), max_tokens=self._config.max_tokens
+                self._opened[chosen.name] = await asyncio.to_thread(
+                    open_model, chosen, self._key(), max_tokens=self._config.max_tokens or chosen.answer_tokens
                 )
-            return self._opened
+            return self._opened[chosen.name]
 
     def _accepted(self) -> AcceptedMedia:
         config, chosen = self._config, self._chosen
         reads = chosen.reads_documents if config.reads_documents is None else config.reads_documents
         hears = chosen.hears_audio if config.hears_audio is None else config.hears_audio
         return AcceptedMedia(
+            files=False,
             documents=chosen.facts.documents if reads else None,
             audio=chosen.facts.audio if hears else None,
             tokens=int(config.history_tokens * ATTACHED),

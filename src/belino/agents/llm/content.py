@@ -60,7 +60,7 @@ def items_of(blocks: Sequence[Block], refused: Mapping[str, str], note: Note) ->
             case TextBlock():
                 items.append(block.text)
             case FileBlock():
-                items.append(f"File: {block.path} ({block.mime})")
+                items.append(f"[A file that you cannot open: {block.mime}, ref:{block.ref}]")
             case ImageBlock() | DocumentBlock() | AudioBlock():
                 item = BinaryContent(data=block.data, media_type=block.mime, identifier=block.ref)
                 items.append(note(item) if block.ref in refused else item)

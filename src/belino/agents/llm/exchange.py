@@ -21,7 +21,7 @@ from belino.agents.llm.failures import BROKE_OFF, Blocked, Cut, Failure, check_w
 from belino.agents.llm.memory import Room, Window, recall, remember
 from belino.agents.llm.providers import Chosen, Opened
 from belino.aio.retry import backoff
-from belino.domain.errors import AgentError, MemoryLost, ToolError
+from belino.domain.errors import MemoryLost, ToolError
 from belino.domain.media import Block, TextBlock
 from belino.domain.turn import (
     Accepted,
@@ -52,7 +52,10 @@ if TYPE_CHECKING:
 TRIES = 4
 # The longest wait that a provider may ask for: a user waits in the chat.
 LONGEST_WAIT = 60.0
-CUT_SHORT = "\n\n(cut here: the answer reached max_tokens)"
+CUT_TRIES = 2
+CUT_SHORT = "\n\n(cut here: the answer became too long)"
+CUT_OFF = "\n\n(cut here: the connection to the model broke off)"
+STOPPED = "\n\n(stopped here: it took too many steps)"
 BAD_ARGUMENTS = "the arguments are not a JSON object; call the tool again with one"
 TOO_MUCH = "it is more than the model takes in one request"
 LEFT_OUT = "[Earlier turns of this conversation were left out: the model takes no more at once.]"
@@ -76,9 +79,17 @@ class Exchange:
         """Media of this turn that the model has not accepted yet."""
         self._tried_without = False
         self._usage = Usage(cost_usd=0.0, model=chosen.name)
+        self._begun = False
+        """The provider has begun to answer the current request."""
         self._heard = False
         """Part of the current answer was passed on, so the request cannot be repeated."""
         self._words: list[str] = []
+        self._said: list[str] = []
+        """What was passed on of the current answer."""
+        self._why = ""
+        """Why the answer is incomplete."""
+        self._stopped = False
+        """The model still called tools when it had to answer."""
 
     async def run(self) -> AsyncGenerator[ReplyPart]:
         """The turn's parts; the memory is saved before the last one."""
@@ -95,6 +106,11 @@ class Exchange:
             async with aclosing(self._work(calls)) as worked:
                 async for part in worked:
                     yield part
+        if self._stopped:
+            self._why = f"the model called tools {self._config.max_steps} times (max_steps) and did not answer"
+            if self._words:
+                self._words[-1] += STOPPED
+                yield TextDelta(text=STOPPED)
         for part in await self._end():
             yield part
 
@@ -133,16 +149,17 @@ class Exchange:
         # In a thread, since it may be many megabytes.
         left = await asyncio.to_thread(self._window.end_turn, room)
         await self._turn.memory.save(await asyncio.to_thread(remember, self._window.past))
-        final = Final(text=next((words for words in reversed(self._words) if words.strip()), ""))
+        final = Final(text=next((words for words in reversed(self._words) if words.strip()), ""), why=self._why)
         return [left, final] if left else [final]
 
     async def _ask(self, *, last: bool) -> AsyncGenerator[ReplyPart]:
         """One request, until it is answered: wait where that helps, and leave out media that is refused."""
         from pydantic_ai.exceptions import AgentRunError, UserError
 
-        attempt = 0
+        attempt, cuts = 0, 0
         while True:
-            self._heard = False
+            self._heard = self._begun = False
+            self._said.clear()
             try:
                 async with aclosing(self._stream(last=last)) as parts:
                     async for part in parts:
@@ -150,10 +167,17 @@ class Exchange:
                 return
             except (AgentRunError, UserError, Blocked, Cut) as error:
                 failure = understand(error, self._chosen)
+                if self._begun and failure.kind == "passing":
+                    failure = Failure(kind="cut", sentence=BROKE_OFF)
                 if self._heard:
-                    raise AgentError(BROKE_OFF) from None
-                if failure.kind not in ("media", "passing", "too long"):
-                    raise AgentError(failure.sentence) from None
+                    yield self._keep_words(failure)
+                    return
+                cuts += failure.kind == "cut"
+                if failure.kind == "lasting" or cuts >= CUT_TRIES:
+                    yield self._usage
+                    raise failure.error() from None
+            if failure.kind == "cut":
+                continue
             if failure.kind == "passing":
                 attempt += 1
                 await self._wait(failure, attempt)
@@ -165,6 +189,7 @@ class Exchange:
         accepted = False
         request = (self._window.messages, self._settings(last=last), self._parameters())
         async with self._opened.stream(*request) as stream:
+            self._begun = True
             async for event in stream:
                 if not accepted:
                     accepted = True
@@ -173,20 +198,34 @@ class Exchange:
                 if text := _text_of(event):
                     before = "\n\n" if self._words and not self._heard else ""
                     self._heard = True
+                    self._said.append(text)
                     yield TextDelta(text=before + text)
             answer = stream.get()
+        self._spend(answer)
         check_whole(answer)
         if not accepted:
             self._fresh.clear()
             yield Accepted()
         words = answer.text or ""
         if answer.finish_reason == "length" and not answer.tool_calls:
-            words += CUT_SHORT
-            yield TextDelta(text=CUT_SHORT)
+            self._why = f"the answer reached max_tokens ({self._opened.settings.get('max_tokens')})"
+            if words.strip():
+                words += CUT_SHORT
+                yield TextDelta(text=CUT_SHORT)
         if words:
             self._words.append(words)
+        self._stopped = last and bool(answer.tool_calls)
         self._window.now.append(_without_calls(answer) if last else answer)
-        self._spend(answer)
+
+    def _keep_words(self, failure: Failure) -> TextDelta:
+        """Take the words that were passed on for the answer, and mark where it broke off."""
+        from pydantic_ai.messages import ModelResponse, TextPart
+
+        words = "".join(self._said) + CUT_OFF
+        self._why = failure.sentence
+        self._words.append(words)
+        self._window.now.append(ModelResponse(parts=[TextPart(content=words)], model_name=self._chosen.name))
+        return TextDelta(text=CUT_OFF)
 
     def _settings(self, *, last: bool) -> "ModelSettings":
         # The tools stay in the request: without them caches miss, and Anthropic refuses a history that used them.
@@ -284,7 +323,7 @@ class Exchange:
         """Remove the media the provider named from the request, else what it has not seen before, else all."""
         there = [(index, item.identifier) for index, item in media_in(self._window.messages)]
         if not there:
-            raise AgentError(failure.sentence)
+            raise failure.error()
         named = {ref for index, ref in there if index == failure.message}
         suspects = set() if self._tried_without else named or self._fresh
         self._tried_without = True
@@ -296,9 +335,9 @@ class Exchange:
 
         window = self._window
         if not window.past:
-            raise AgentError(failure.sentence)
+            raise failure.error()
         if len(window.now) == 1:
-            raise MemoryLost(failure.sentence)
+            raise MemoryLost(failure.sentence, says=failure.says)
         window.past = []
         asked = window.now[0]
         assert isinstance(asked, ModelRequest)
@@ -310,7 +349,7 @@ class Exchange:
         wait = backoff(attempt) if failure.wait is None else failure.wait
         left = (self._turn.deadline - datetime.now(UTC)).total_seconds()
         if attempt >= TRIES or wait > min(left, LONGEST_WAIT):
-            raise AgentError(failure.sentence)
+            raise failure.error()
         await asyncio.sleep(wait)
 
     def _left_out(self, item: "BinaryContent") -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from belino.agents.llm.providers import Chosen
+from belino.domain.errors import AgentError
 from belino.net.redact import redact
 
 if TYPE_CHECKING:
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 
 SAID_CHARS = 200
 BROKE_OFF = "the model's answer broke off before its end; ask again"
+NOT_SET_UP = "the agent is not set up correctly; its operator has been told"
+NO_CREDIT = "the account that pays for the model is used up; its operator has been told"
+NOT_TAKEN = "the model's provider refused this request; its operator has been told"
+TOO_LONG = "this conversation has become longer than the model takes; its operator has been told"
 
 # Providers' messages about refused media, from their documentation and public error reports.
 # The first match counts; a row for all providers comes last.
@@ -83,6 +88,11 @@ REFUSALS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
 REFUSING = frozenset({400, 413, 415, 422})
 PASSING = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 
+_UNPAID = re.compile(
+    r"credit balance|insufficient[_ ](?:quota|credit|balance|funds)|out of credits|no credits?\b|billing"
+    r"|payment required|exceeded your current quota|spending limit",
+    re.IGNORECASE,
+)
 _MESSAGE_INDEX = re.compile(r"\bmessages\.([0-9]{1,6})\.content\.")
 _RETRY_DELAY = re.compile(r"retryDelay['\"]?:\s*['\"]([0-9]{1,6}(?:\.[0-9]+)?)s")
 
@@ -103,15 +113,21 @@ class Cut(Exception):
 class Failure:
     """A classified error."""
 
-    kind: Literal["media", "passing", "too long", "lasting"]
+    kind: Literal["media", "passing", "cut", "too long", "lasting"]
     sentence: str
-    """For people; without key and URL."""
+    """The reason; without key and URL."""
+    says: str = ""
+    """For people in the chat, if the sentence is for the operator."""
     why: str = ""
     """Why media was refused."""
     message: int | None = None
     """The index of the message with the media, if the provider says."""
     wait: float | None = None
     """The seconds the provider asks to wait."""
+
+    def error(self) -> AgentError:
+        """The error that ends the turn."""
+        return AgentError(self.sentence, says=self.says)
 
 
 def check_whole(response: "ModelResponse") -> None:
@@ -130,7 +146,7 @@ def understand(error: Exception, chosen: Chosen) -> Failure:
     from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError, ModelHTTPError, ModelTimeoutError
 
     if isinstance(error, Cut):
-        return Failure(kind="passing", sentence=BROKE_OFF)
+        return Failure(kind="cut", sentence=BROKE_OFF)
     if isinstance(error, Blocked):
         return _blocked(error, chosen)
     if isinstance(error, ModelHTTPError):
@@ -141,9 +157,8 @@ def understand(error: Exception, chosen: Chosen) -> Failure:
         return Failure(kind="passing", sentence="the model's provider did not answer in time")
     if isinstance(error, ModelConnectionError):
         return Failure(kind="passing", sentence="the model's provider cannot be reached")
-    return Failure(
-        kind="lasting", sentence=f"the model's provider answered with something odd ({type(error).__name__})"
-    )
+    sentence = f"the model's provider answered with something odd ({type(error).__name__})"
+    return Failure(kind="cut", sentence=sentence, says="the model's provider sent something unreadable; ask again")
 
 
 def _blocked(error: Blocked, chosen: Chosen) -> Failure:
@@ -163,6 +178,7 @@ def _refused_media(error: "ModelAPIError", status: int | None, chosen: Chosen) -
     return Failure(
         kind="media",
         sentence=f"the model's provider refused the request: {_said(error)}",
+        says=NOT_TAKEN,
         why=why,
         message=int(named[1]) if named else None,
     )
@@ -183,22 +199,30 @@ def _http(error: "ModelHTTPError", chosen: Chosen) -> Failure:
     from pydantic_ai.exceptions import ModelContextWindowExceededError, ModelQuotaExceededError
 
     status = error.status_code
+    if isinstance(error, ModelQuotaExceededError) or is_unpaid(error):
+        sentence = f"the account at the model's provider has no credit left (status {status})"
+        return Failure(kind="lasting", sentence=sentence, says=NO_CREDIT)
     if status in (401, 403) or "API_KEY_INVALID" in str(error.body):
         sentence = f"the model's provider refused the API key (status {status}); run `belino setup agent`"
-        return Failure(kind="lasting", sentence=sentence)
-    if isinstance(error, ModelQuotaExceededError):
-        return Failure(kind="lasting", sentence="the account at the model's provider has nothing left to spend")
+        return Failure(kind="lasting", sentence=sentence, says=NOT_SET_UP)
     if isinstance(error, ModelContextWindowExceededError):
         sentence = "the conversation is longer than the model takes; lower history_tokens"
-        return Failure(kind="too long", sentence=sentence)
+        return Failure(kind="too long", sentence=sentence, says=TOO_LONG)
     if status == 404:
-        return Failure(kind="lasting", sentence=f"the provider {chosen.provider} knows no model {chosen.name!r} here")
+        sentence = f"the provider {chosen.provider} knows no model {chosen.name!r} here; set model in [agent]"
+        return Failure(kind="lasting", sentence=sentence, says=NOT_SET_UP)
     if status in PASSING:
         asks = "asks to wait" if status == 429 else "is overloaded" if status == 529 else "failed"
         wait = error.retry_after if error.retry_after is not None else _retry_delay(error)
         sentence = f"the model's provider {asks} (status {status}); try again in a moment"
         return Failure(kind="passing", sentence=sentence, wait=wait)
-    return Failure(kind="lasting", sentence=f"the model's provider refused the request: {_said(error)}")
+    sentence = f"the model's provider refused the request: {_said(error)}"
+    return Failure(kind="lasting", sentence=sentence, says=NOT_TAKEN)
+
+
+def is_unpaid(error: "ModelHTTPError") -> bool:
+    """Whether a refusal is for lack of credit; some providers use the status of a wrong key for it."""
+    return error.status_code == 402 or (error.status_code in (400, 401, 403) and bool(_UNPAID.search(str(error.body))))
 
 
 def _retry_delay(error: "ModelHTTPError") -> float | None:

@@ -42,6 +42,13 @@ _SEEING = re.compile(
 _READING = re.compile(r"(?:chatgpt-)?gpt-(?:4o|4\.1|4-turbo|5|6)|o[134]\b")
 # https://developers.openai.com/api/docs/models: gpt-audio, gpt-4o-audio-preview
 _HEARING = re.compile(r"gpt-(?:4o-)?(?:mini-)?audio")
+# Models that think before they answer, wherever they are served; what they think counts as output.
+_REASONING = re.compile(
+    r"\bgpt-(?:[5-9]|oss)|\bo[1-9](?:-|$)|claude-(?:3-7|(?:opus|sonnet|haiku)-[4-9]|fable|mythos)"
+    r"|gemini-(?:2\.5|[3-9])|deepseek-(?:r|v[3-9])|\bqwq|\bqwen-?3|reason|think|magistral|\bgrok-[3-9]|kimi-k|\bglm-[4-9]"
+)
+REASONING_TOKENS = 32_000
+ANSWER_TOKENS = 4096
 
 PDF = frozenset({"application/pdf"})
 ANSWER_BYTES = 1024 * 1024
@@ -174,6 +181,11 @@ class Chosen:
                 return self.sees_images and _READING.match(name) is not None
             case _:
                 return False
+
+    @property
+    def answer_tokens(self) -> int:
+        """The longest answer of a model of this name: one that reasons spends most of it before the first word."""
+        return REASONING_TOKENS if _REASONING.search(self.name.lower()) else ANSWER_TOKENS
 
     @property
     def hears_audio(self) -> bool:

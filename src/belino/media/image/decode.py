@@ -44,6 +44,9 @@ _CUT_OFF = re.compile(r"truncat|premature|end of (?:file|stream)|not enough", re
 _ORIENTATION_TAG = 0x0112
 _TIFF_COLOURS, _TIFF_YCC = 262, 6
 _TIFF_COMPRESSION, _TIFF_JPEG = 259, 7
+_TIFF_SUBFILE, _TIFF_REDUCED, _TIFF_MASK = 254, 1, 4
+TIFF_PICTURES = 10_000
+"""That are looked at in one file."""
 
 
 _TOLD_ONCE = frozenset({"image/jpeg", "image/png", "image/webp"})
@@ -73,6 +76,8 @@ class Header:
     """Whether it is shrunk while it is loaded, so that it is never held whole."""
     begin: int = 0
     """Where it begins in its file: a raw photograph has a preview inside."""
+    index: int = 0
+    """Which of the pictures of a TIFF it is."""
     note: PictureNote | None = None
 
     @property
@@ -136,16 +141,36 @@ def max_pixels() -> int:
     return int(told) if told.isdecimal() else MAX_PIXELS
 
 
-def look(source: int) -> Header:
-    """The facts of the picture, refused if unsupported or too large; no pixel is decoded."""
+def look(source: int, page: int = 1) -> Header:
+    """The facts of the picture, or of a page of a TIFF, refused if unsupported or too large; no pixel is decoded."""
     mime = mime_of(os.pread(source, HEAD_BYTES, 0))
-    header = _look_raw(source, mime) or _look_at(source, DECODERS[mime])
+    header = _look_page(source, page) if page > 1 else _look_raw(source, mime) or _look_at(source, DECODERS[mime])
     width, height = header.width, header.height
     if max(width, height) > MAX_SIDE:
         raise MediaRefused(f"the picture is {width}×{height}; no side may be over {MAX_SIDE:,} pixels")
     if width * height > max_pixels() and not header.streams:
         raise MediaRefused(_too_many(width, height))
     return header
+
+
+def page_indices(source: int, mime: str) -> tuple[int, ...]:
+    """Which pictures of a file are its pages: those of a TIFF that are neither masks nor smaller copies of others."""
+    found: list[int] = []
+    if mime == TIFF:
+        with suppress(*PILLOW_ERRORS), _open_pillow(source, DECODERS[TIFF]) as image:
+            for index in range(TIFF_PICTURES):
+                image.seek(index)
+                if not int(getattr(image, "tag_v2", {}).get(_TIFF_SUBFILE, 0)) & (_TIFF_REDUCED | _TIFF_MASK):
+                    found.append(index)
+    return tuple(found) or (0,)
+
+
+def _look_page(source: int, page: int) -> Header:
+    indices = page_indices(source, mime_of(os.pread(source, HEAD_BYTES, 0)))
+    if page > len(indices):
+        raise MediaRefused(f"the picture has no page {page}, only {len(indices)}")
+    index, decoder = indices[page - 1], DECODERS[TIFF]
+    return _look_vips(source, decoder, 0, index) or _look_pillow(source, decoder, 0, index)
 
 
 def _too_many(width: int, height: int) -> str:
@@ -267,7 +292,8 @@ def _partly(source: int, header: Header, size: tuple[int, int]) -> Pixels | None
     if loader is None or header.width * header.height > max_pixels():
         return None
     with suppress(vips().Error):
-        part = _finish(_open_vips(source, loader, header.begin, fail_on="none"), header.orientation, header, size)
+        image = _open_vips(source, loader, header.begin, fail_on="none", **_nth(header.index))
+        part = _finish(image, header.orientation, header, size)
         if part.varies():
             part.partial = True
             return part
@@ -287,12 +313,12 @@ def is_whole(source: int, header: Header) -> bool:
     return False
 
 
-def _look_vips(source: int, decoder: Decoder, begin: int) -> Header | None:
+def _look_vips(source: int, decoder: Decoder, begin: int, index: int = 0) -> Header | None:
     if decoder.loader is None:
         return None
     pyvips = vips()
     try:
-        image = _open_vips(source, decoder.loader, begin)
+        image = _open_vips(source, decoder.loader, begin, **_nth(index))
     except pyvips.Error:
         return None
     fields = set(image.get_fields())
@@ -309,6 +335,7 @@ def _look_vips(source: int, decoder: Decoder, begin: int) -> Header | None:
         lossy=_is_lossy(source, decoder),
         size=os.fstat(source).st_size,
         streams=_streams(source, decoder.mime, fields),
+        index=index,
     )
 
 
@@ -325,6 +352,11 @@ def _open_vips(source: int, loader: str, begin: int = 0, *, fail_on: str = "trun
     return getattr(vips().Image, named)(opened, access="sequential", fail_on=fail_on, **options)
 
 
+def _nth(index: int) -> dict[str, Any]:
+    """The option of a loader for another picture than the first."""
+    return {"page": index} if index else {}
+
+
 def _tail(source: int, begin: int) -> bytes:
     return os.pread(source, os.fstat(source).st_size - begin, begin)
 
@@ -335,19 +367,19 @@ def _load_vips(source: int, header: Header, size: tuple[int, int]) -> Any:
     loader = DECODERS[header.mime].loader
     if loader is None:
         raise vips().Error("libvips does not open this type")
-    if header.mime == TIFF and _is_ycc(source):
+    if header.mime == TIFF and _is_ycc(source, header.index):
         raise vips().Error("libvips takes these colours for red, green and blue")
     pixels = header.width * header.height
     if header.mime == "image/webp" and pixels > LARGE_WEBP:
         return _open_vips(source, loader, scale=min(0.5, math.sqrt(LARGE_WEBP / pixels)))
     if header.mime != "image/jpeg":
-        return _open_vips(source, loader)
+        return _open_vips(source, loader, **_nth(header.index))
     return _open_vips(source, loader, header.begin, shrink=_shrink(header, size))
 
 
-def _is_ycc(source: int) -> bool:
+def _is_ycc(source: int, index: int) -> bool:
     """Whether a TIFF stores YCbCr uncompressed, not as JPEG."""
-    with suppress(*PILLOW_ERRORS), _open_pillow(source, DECODERS["image/tiff"]) as image:
+    with suppress(*PILLOW_ERRORS), _open_pillow(source, DECODERS["image/tiff"], index=index) as image:
         tags = getattr(image, "tag_v2", {})
         return tags.get(_TIFF_COLOURS) == _TIFF_YCC and tags.get(_TIFF_COMPRESSION) != _TIFF_JPEG
     return False
@@ -384,9 +416,9 @@ def _is_lossy(source: int, decoder: Decoder) -> bool:
     return decoder.mime in _LOSSY or (decoder.mime == "image/webp" and b"VP8L" not in os.pread(source, HEAD_BYTES, 0))
 
 
-def _look_pillow(source: int, decoder: Decoder, begin: int) -> Header:
+def _look_pillow(source: int, decoder: Decoder, begin: int, index: int = 0) -> Header:
     try:
-        with _open_pillow(source, decoder, begin) as image:
+        with _open_pillow(source, decoder, begin, index) as image:
             width, height = image.size
             turned = decoder.mime == "image/tiff"  # Pillow rotates these itself, and reports the resulting size
             return Header(
@@ -399,13 +431,14 @@ def _look_pillow(source: int, decoder: Decoder, begin: int) -> Header:
                 plain=False,
                 lossy=_is_lossy(source, decoder),
                 size=os.fstat(source).st_size,
+                index=index,
             )
     except PILLOW_ERRORS as error:
         why = heif.why_unopened(source) if decoder.mime in (HEIC, AVIF) else ""
         raise MediaRefused(f"the {decoder.mime} cannot be opened: {why or _short(error)}") from error
 
 
-def _open_pillow(source: int, decoder: Decoder, begin: int = 0) -> "Image.Image":
+def _open_pillow(source: int, decoder: Decoder, begin: int = 0, index: int = 0) -> "Image.Image":
     from PIL import Image
 
     if decoder.mime == "image/heic" and not _heif():
@@ -417,11 +450,14 @@ def _open_pillow(source: int, decoder: Decoder, begin: int = 0) -> "Image.Image"
     os.lseek(source, 0, os.SEEK_SET)
     if begin:
         return Image.open(io.BytesIO(_tail(source, begin)), formats=decoder.pillow)
-    return Image.open(io.FileIO(source, closefd=False), formats=decoder.pillow)
+    image = Image.open(io.FileIO(source, closefd=False), formats=decoder.pillow)
+    if index:
+        image.seek(index)
+    return image
 
 
 def _by_pillow(source: int, header: Header, size: tuple[int, int]) -> Pixels:
-    with _open_pillow(source, DECODERS[header.mime], header.begin) as image:
+    with _open_pillow(source, DECODERS[header.mime], header.begin, header.index) as image:
         if image.width * image.height > max_pixels():
             image.draft("RGB", size)
         width, height = image.size

@@ -38,6 +38,8 @@ class ImageFacts:
     height: int
     frames: int
     has_alpha: bool
+    pages: int = 1
+    """Of a TIFF."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,9 @@ class Fitted:
     width: int
     height: int
     note: PictureNote | None = None
+
+
+_FitKey = tuple[str, int, int | None, tuple[str, ...], int]
 
 
 class Runs(Protocol):
@@ -69,7 +74,7 @@ class Images:
         from cachebox import LRUCache  # Imports asyncio, which the sandbox's parent does not need.
 
         self._facts: LRUCache[str, ImageFacts] = LRUCache(FACTS_KEPT)
-        self._fitted: dict[tuple[str, int, int | None, tuple[str, ...]], Fitted] = {}
+        self._fitted: dict[_FitKey, Fitted] = {}
 
     def cache_sizes(self) -> Mapping[str, CacheSize]:
         """The cache of pictures."""
@@ -89,12 +94,19 @@ class Images:
         return known
 
     async def fit(
-        self, blob: Blob, *, max_bytes: int, max_side: int | None = None, formats: tuple[str, ...] = TAKEN
+        self,
+        blob: Blob,
+        *,
+        max_bytes: int,
+        max_side: int | None = None,
+        formats: tuple[str, ...] = TAKEN,
+        page: int = 1,
     ) -> Fitted:
-        """The best copy within the limits: upright, in sRGB, without metadata, not animated."""
-        key = (blob.sha256, max_bytes, max_side, formats)
+        """The best copy within the limits: upright, in sRGB, without metadata, not animated; `page` is of a TIFF."""
+        key = (blob.sha256, max_bytes, max_side, formats, page)
         if (known := self._fitted.pop(key, None)) is None:
-            options = {"max_bytes": min(max_bytes, MAX_BYTES), "max_side": max_side, "formats": list(formats)}
+            limits = {"max_bytes": min(max_bytes, MAX_BYTES), "max_side": max_side}
+            options = {**limits, "formats": list(formats), "page": page}
             known = await self._made("image.fit", blob, options, max_bytes=min(max_bytes, MAX_BYTES))
         self._keep(key, known)
         return known
@@ -110,7 +122,7 @@ class Images:
             output.unlink(missing_ok=True)
         return replace(checked(data, max_bytes=max_bytes, max_side=options["max_side"]), note=_note(told))
 
-    def _keep(self, key: tuple[str, int, int | None, tuple[str, ...]], fitted: Fitted) -> None:
+    def _keep(self, key: _FitKey, fitted: Fitted) -> None:
         """Newest last; the oldest are evicted."""
         self._fitted[key] = fitted
         held = sum(len(each.data) for each in self._fitted.values())
@@ -126,9 +138,10 @@ def _facts(told: Mapping[str, Any]) -> ImageFacts:
             "height": int(height),
             "frames": int(frames),
             "has_alpha": bool(alpha),
+            "pages": int(pages),
         }:
-            if mime in MIMES and min(width, height, frames) > 0:
-                return ImageFacts(mime=mime, width=width, height=height, frames=frames, has_alpha=alpha)
+            if mime in MIMES and min(width, height, frames, pages) > 0 and pages <= decode.TIFF_PICTURES:
+                return ImageFacts(mime=mime, width=width, height=height, frames=frames, has_alpha=alpha, pages=pages)
     raise MediaRefused("decoding the picture gave no proper answer")
 
 
@@ -172,19 +185,20 @@ def probe(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
         "height": height,
         "frames": header.frames,
         "has_alpha": header.has_alpha,
+        "pages": len(decode.page_indices(source, header.mime)),
         "orientation": header.orientation,
     }
 
 
 def fit(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The best copy under `max_bytes`, `max_side` and `max_pixels` in one of the `formats`."""
+    """The best copy of a `page` under `max_bytes`, `max_side` and `max_pixels` in one of the `formats`."""
     wish = FitLimits(
         max_bytes=options["max_bytes"],
         max_side=options.get("max_side"),
         max_pixels=options.get("max_pixels"),
         formats=tuple(options.get("formats") or TAKEN),
     )
-    header = decode.look(source)
+    header = decode.look(source, options.get("page", 1))
     if (content := _as_it_is(source, header, wish)) is not None:
         width, height = header.upright
         return _written(target, content, {"mime": header.mime, "width": width, "height": height, "quality": 100})

@@ -31,13 +31,14 @@ class PlainPictures:
         self._open_blob = open_blob
 
     @asynccontextmanager
-    async def pixels(self, blob: Blob, *, max_pixels: int = PIXELS_AT_MOST) -> AsyncIterator[Path]:
+    async def pixels(self, blob: Blob, *, max_pixels: int = PIXELS_AT_MOST, page: int = 1) -> AsyncIterator[Path]:
         """The upright picture as a portable pixmap, in a file that exists as long as the context."""
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         output = self._scratch / f"pixels-{os.urandom(8).hex()}"
         try:
             async with self._open_blob(blob.sha256) as path:
-                told = await self._sandbox.run("image.pixels", path, {"max_pixels": max_pixels}, output=output)
+                options = {"max_pixels": max_pixels, "page": page}
+                told = await self._sandbox.run("image.pixels", path, options, output=output)
             _check(told, output)
             yield output
         finally:
@@ -71,7 +72,7 @@ def prepare() -> None:
 
 def pixels(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
     """The upright picture in sRGB, shrunk to `max_pixels`; what is transparent is white, or black under light print."""
-    header = decode.look(source)
+    header = decode.look(source, options.get("page", 1))
     width, height = header.upright
     scale = min(1.0, (options["max_pixels"] / (width * height)) ** 0.5)
     size = (max(1, int(width * scale)), max(1, int(height * scale)))

@@ -212,11 +212,13 @@ class DiscordCalls:
 
     def _react(self, call: DiscordCall) -> Json:
         channel, message = self._kept(call)
-        if not self.world.may(channel, "ADD_REACTIONS"):
-            raise DiscordRefusal(403, 50013, "Missing Permissions")
         emoji, there = call.ids["emoji"], self.world.reactions[message["id"]]
         if emoji.isascii() and ":" not in emoji:
             raise DiscordRefusal(400, 10014, "Unknown Emoji")
+        # Adding to a reaction that is there needs no permission of its own, and removing none at all.
+        permission = "READ_MESSAGE_HISTORY" if emoji in there else "ADD_REACTIONS"
+        if call.method == "PUT" and not self.world.may(channel, permission):
+            raise DiscordRefusal(403, 50013, "Missing Permissions")
         if call.method == "PUT" and emoji not in there and len(there) >= MOST_REACTIONS:
             raise DiscordRefusal(400, 30010, f"Maximum number of reactions reached ({MOST_REACTIONS})")
         self.world.react(message, self.world.bot, emoji, remove=call.method == "DELETE")

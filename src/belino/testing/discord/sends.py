@@ -41,7 +41,8 @@ SETTABLE = (
 MOST_ANSWERS, POLL_HOURS = 10, 24
 ANSWER_SECONDS = 3.0
 TOKEN_SECONDS = 15 * 60.0
-MESSAGE, DEFERRED = 4, 5
+MESSAGE, DEFERRED, DEFERRED_UPDATE = 4, 5, 6
+COMPONENT = 3
 _NAME = re.compile(r"[-_'\w]{1,32}")
 
 
@@ -78,6 +79,7 @@ class DiscordSends:
         if fields.get("tts"):
             made["tts"] = True
         if fields.get("components"):
+            _check_components(fields["components"])
             made["components"] = fields["components"]
         if fields.get("poll"):
             made["poll"] = self._poll(fields["poll"])
@@ -108,6 +110,9 @@ class DiscordSends:
         if not (text or files or embeds):
             raise _empty()
         message |= {"content": text, "attachments": files, "embeds": [{"type": "rich", **e} for e in embeds]}
+        if "components" in fields:
+            _check_components(fields["components"] or [])
+            message["components"] = fields["components"] or []
         message["edited_timestamp"] = stamp(self._world.clock.now())
         message["mentions"] = self._mentions(text, fields.get("allowed_mentions"), message)
         self._world.edited.append((message["id"], text))
@@ -286,6 +291,28 @@ def _check_embeds(embeds: Any) -> None:
         raise invalid("embeds", "MAX_EMBED_SIZE_EXCEEDED", f"Embed size exceeds maximum size of {EMBED_CHARS}")
 
 
+def _check_components(rows: Any) -> None:
+    """Rows of buttons: https://discord.com/developers/docs/components/reference#action-row."""
+    if not isinstance(rows, list) or len(rows) > 5:
+        raise invalid("components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length.")
+    seen: set[str] = set()
+    for row in rows:
+        if row.get("type") != 1:
+            continue
+        buttons = row.get("components") or []
+        if not 1 <= len(buttons) <= 5:
+            raise invalid("components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length.")
+        for button in buttons:
+            own = str(button.get("custom_id", ""))
+            if not 1 <= len(own) <= 100 or own in seen:
+                raise invalid(
+                    "components", "COMPONENT_CUSTOM_ID_DUPLICATED", "Component custom id cannot be duplicated"
+                )
+            if len(str(button.get("label", ""))) > 80 or button.get("style") not in range(1, 7):
+                raise invalid("components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 80 in length.")
+            seen.add(own)
+
+
 def _check_mentions(allowed: Any) -> None:
     if not isinstance(allowed, dict):
         return
@@ -371,8 +398,10 @@ class Interactions:
         kind, fields = call.fields.get("type"), call.fields.get("data") or {}
         if kind == MESSAGE:
             found.answer = self._post(call, fields, found)
-        elif kind != DEFERRED:
+        elif kind != DEFERRED and not (kind == DEFERRED_UPDATE and found.asked["type"] == COMPONENT):
             raise invalid("type", "BASE_TYPE_CHOICES", "Value must be one of {4, 5}.")
+        else:
+            found.flags = int(fields.get("flags") or 0)
         found.acknowledged = True
         if call.query.get("with_response", "").lower() not in ("true", "1"):
             return GONE
@@ -400,7 +429,8 @@ class Interactions:
     def _edit_original(self, call: DiscordCall) -> Json:
         found = self._found(call)
         if found.answer is None:
-            found.answer = self._post(call, call.fields, found)
+            # Who sees the answer is decided when it is deferred.
+            found.answer = self._post(call, {**call.fields, "flags": found.flags}, found)
             return found.answer
         return self._sends.edit(call, found.channel, self._kept(found, found.answer))
 

@@ -50,6 +50,8 @@ class Interaction:
     channel: Json
     at: float
     acknowledged: bool = False
+    flags: int = 0
+    """Those of a deferred answer."""
     answer: Json | None = None
 
 
@@ -388,6 +390,15 @@ class DiscordWorld(DiscordState):
         asked: Json = {"id": known, "name": name, "type": 1} | ({"options": given} if given else {})
         return self._interact(channel, user, asked | ({"resolved": {"attachments": files}} if files else {}))
 
+    def press(self, message: Json, user: Json, label: str) -> Json:
+        """A user presses a button of a message, by its label."""
+        kept = self.messages[message["channel_id"]][message["id"]]
+        buttons = [button for row in kept.get("components") or [] for button in row["components"]]
+        (own,) = (button["custom_id"] for button in buttons if button["label"] == label)
+        asked = {"custom_id": own, "component_type": 2, "id": 2}
+        channel = self.channels[message["channel_id"]]
+        return self._interact(channel, user, asked, type=3, message=self.payload(kept))
+
     def emoji(self, name: str, content: bytes, *, animated: bool = False) -> str:
         """A server's own emoji, as written in a message."""
         number = self.ids.next()
@@ -406,7 +417,7 @@ class DiscordWorld(DiscordState):
             self.forbid(channel, "VIEW_CHANNEL")
         self.sessions.dispatch("GUILD_DELETE", {"id": guild["id"]})
 
-    def _interact(self, channel: Json, user: Json, asked: Json) -> Json:
+    def _interact(self, channel: Json, user: Json, asked: Json, **more: Any) -> Json:
         number, guild = self.ids.next(), self.guild_of(channel["id"])
         owner = {"0": guild.get("guild_id", "0")}
         told: Json = {
@@ -424,6 +435,7 @@ class DiscordWorld(DiscordState):
             "authorizing_integration_owners": owner,
             "context": 0 if guild else 1,
             "attachment_size_limit": 10 * 1024 * 1024,
+            **more,
         }
         told |= guild | (self.member_of(guild.get("guild_id"), user, whole=True) or {"user": user})
         if guild:

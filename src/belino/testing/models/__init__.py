@@ -33,6 +33,8 @@ class ModelAnswer:
 
     text: str = ""
     calls: tuple[ModelToolCall, ...] = ()
+    ends: str = ""
+    """How it ends in the API's own word, like `length`, `max_tokens` or `refusal`; empty for its usual end."""
     input_tokens: int = 100
     output_tokens: int = 20
 

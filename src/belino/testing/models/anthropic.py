@@ -268,7 +268,7 @@ def _message(asked: ModelRequest, reply: ModelReply, number: int) -> dict[str, A
         "role": "assistant",
         "model": asked.body["model"],
         "content": content,
-        "stop_reason": "tool_use" if calls else "end_turn",
+        "stop_reason": (isinstance(reply, ModelAnswer) and reply.ends) or ("tool_use" if calls else "end_turn"),
         "stop_sequence": None,
         "usage": {
             "input_tokens": tokens[0],

@@ -236,6 +236,10 @@ def _tokens(reply: ModelReply) -> tuple[int, int]:
     return (reply.input_tokens, reply.output_tokens) if isinstance(reply, ModelAnswer) else (100, 1)
 
 
+def _ends(reply: ModelReply) -> str:
+    return reply.ends if isinstance(reply, ModelAnswer) else ""
+
+
 def _text(reply: ModelReply) -> str:
     return "" if isinstance(reply, ModelFailure) else reply.text
 
@@ -261,7 +265,7 @@ def _completion(body: Mapping[str, Any], reply: ModelReply, number: int) -> Json
             {
                 "index": 0,
                 "message": {**message, "tool_calls": calls} if calls else message,
-                "finish_reason": "tool_calls" if calls else ended,
+                "finish_reason": _ends(reply) or ("tool_calls" if calls else ended),
             }
         ],
         "usage": {"prompt_tokens": given, "completion_tokens": written, "total_tokens": given + written},
@@ -322,7 +326,7 @@ def _response(body: Mapping[str, Any], reply: ModelReply, number: int) -> Json:
         "total_tokens": given + written,
     }
     error = {"code": reply.kind, "message": reply.message} if isinstance(reply, ModelFailure) else None
-    short = written >= (body.get("max_output_tokens") or written + 1)
+    short = _ends(reply) == "length" or written >= (body.get("max_output_tokens") or written + 1)
     return {
         "id": f"resp_{number}",
         "object": "response",

@@ -16,14 +16,16 @@ CONNECT = "apps.connections.open"
 # Methods that read a JSON body; the others read forms and queries only, and ignore JSON.
 TAKE_JSON = frozenset(
     {
-        CONNECT, "auth.test", "chat.postMessage", "chat.update", "chat.delete", "conversations.open",
-        "reactions.add", "reactions.remove", "files.completeUploadExternal", "assistant.threads.setStatus",
+        CONNECT, "auth.test", "chat.postMessage", "chat.update", "chat.delete", "chat.postEphemeral",
+        "conversations.open", "reactions.add", "reactions.remove", "files.completeUploadExternal",
+        "assistant.threads.setStatus",
     }
 )  # fmt: skip
 _SCOPES = {
     "chat.postMessage": "chat:write",
     "chat.update": "chat:write",
     "chat.delete": "chat:write",
+    "chat.postEphemeral": "chat:write",
     "assistant.threads.setStatus": "chat:write",
     "conversations.open": "im:write",
     "users.info": "users:read",
@@ -77,6 +79,7 @@ class SlackCalls:
             "chat.postMessage": sends.post,
             "chat.update": sends.update,
             "chat.delete": sends.delete,
+            "chat.postEphemeral": sends.post_ephemeral,
             "chat.getPermalink": reads.link,
             "assistant.threads.setStatus": sends.status,
             "files.getUploadURLExternal": sends.begin_upload,
@@ -138,6 +141,7 @@ class SlackSends:
         channel = self._target(call)
         fields = _content(call, TEXT_CHARS)
         message = self._own(fields)
+        self._world.unfurled.append("unfurl_links" not in call.fields or call.flag("unfurl_links"))
         if call.fields.get("blocks"):
             self._own_blocks.add(message["ts"])
         if (metadata := _metadata(call)) is not None:
@@ -172,6 +176,14 @@ class SlackSends:
         message = self._mine(call, channel, "cant_delete_message")
         self._world.remove(channel, message)
         return {"channel": channel["id"], "ts": message["ts"]}
+
+    async def post_ephemeral(self, call: SlackCall) -> Json:
+        """A line that one person sees, who must be in the channel."""
+        channel, user = self._target(call), call.needed("user")
+        if user not in self._world.users:
+            raise SlackRefusal("user_not_in_channel")
+        self._world.ephemeral.append((channel["id"], user, str(_content(call, TEXT_CHARS)["text"])))
+        return {"message_ts": self._world.stamps.next()}
 
     async def open(self, call: SlackCall) -> Json:
         """The direct conversation with a user."""
@@ -258,6 +270,8 @@ class SlackSends:
         message: Json = {"user": BOT_USER, "type": "message", "ts": self._world.stamps.next(), "text": text}
         message |= {"team": TEAM, "blocks": rich_text(text)} if text else {"team": TEAM}
         if not text and (blocks := call.value("blocks", "invalid_blocks_format")):
+            if any(block.get("type") == "markdown" for block in as_list(blocks)):
+                raise SlackRefusal("internal_error")  # as seen: only chat.* methods accept a markdown block
             message["blocks"] = blocks
         if thread := call.text("thread_ts"):
             self._thread(channel, message, thread, broadcast=False)
@@ -333,10 +347,27 @@ def _check_blocks(blocks: Any) -> None:
     if markdown > MARKDOWN_CHARS:
         raise SlackRefusal("msg_blocks_too_long")
     for at, block in enumerate(blocks):
+        if block["type"] == "actions":
+            _check_actions(block)
         words = block.get("text")
         if block["type"] == "section" and isinstance(words, dict) and len(str(words.get("text", ""))) > SECTION_CHARS:
             where = f"[json-pointer:/blocks/{at}/text/text]"
             raise SlackRefusal("invalid_blocks", f"[ERROR] must be less than {SECTION_CHARS + 1} characters {where}")
+
+
+def _check_actions(block: Json) -> None:
+    """Up to 25 elements with ids of their own: https://docs.slack.dev/reference/block-kit/blocks/actions-block."""
+    elements = block.get("elements")
+    if not isinstance(elements, list) or not 1 <= len(elements) <= 25:
+        raise SlackRefusal("invalid_blocks", "[ERROR] no more than 25 items allowed [json-pointer:/blocks/elements]")
+    ids = [str(each.get("action_id", "")) for each in elements]
+    labels = [str((each.get("text") or {}).get("text", "")) for each in elements]
+    if len(set(ids)) != len(ids) or any(len(own) > 255 for own in ids):
+        raise SlackRefusal("invalid_blocks", "[ERROR] `action_id` already exists")
+    if any(not 1 <= len(label) <= 75 for label in labels):
+        raise SlackRefusal("invalid_blocks", "[ERROR] must be less than 76 characters")
+    if any(each.get("style") not in (None, "primary", "danger") for each in elements):
+        raise SlackRefusal("invalid_blocks", "[ERROR] invalid style")
 
 
 def _metadata(call: SlackCall) -> Json | None:

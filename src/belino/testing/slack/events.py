@@ -22,6 +22,7 @@ ACK_SECONDS = 3.0
 RETRY_SECONDS = (0.0, 60.0, 300.0)
 EVENTS = "events_api"
 COMMANDS = "slash_commands"
+INTERACTIVE = "interactive"
 NO_RETRY = "no_retry"
 """The failure reason when the app asked for no retry."""
 ALL_EVENTS = frozenset(
@@ -92,6 +93,9 @@ class Deliveries:
 
     def command(self, fields: Mapping[str, str]) -> None:
         self._send(COMMANDS, dict(fields))
+
+    def interaction(self, payload: Json) -> None:
+        self._send(INTERACTIVE, payload)
 
     def _send(self, kind: str, payload: Json) -> None:
         assert self._group is not None, "people can only speak while the server runs"
@@ -189,7 +193,7 @@ class SocketModeServer:
             return "timeout"
         envelope: Json = {"envelope_id": str(uuid.uuid4()), "payload": payload, "type": kind}
         envelope["accepts_response_payload"] = kind == COMMANDS
-        if kind != COMMANDS:
+        if kind not in (COMMANDS, INTERACTIVE):
             envelope |= {"retry_attempt": number, "retry_reason": reason}
         waiting: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self._waiting[envelope["envelope_id"]] = connection, waiting
@@ -324,6 +328,8 @@ class RequestUrl:
         body, mime = json.dumps(payload).encode(), "application/json"
         if kind == COMMANDS:
             body, mime = urlencode(payload).encode(), FORM
+        if kind == INTERACTIVE:
+            body, mime = urlencode({"payload": json.dumps(payload)}).encode(), FORM
         try:
             async with deadline(self._clock, ACK_SECONDS):
                 status = await self._post(body, mime, headers)

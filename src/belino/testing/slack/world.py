@@ -53,6 +53,8 @@ class SlackState:
         self.files = SlackFiles(clock)
         self.socket_mode = SocketModeServer(clock)
         self.deliveries = Deliveries(clock, self.socket_mode)
+        self.ephemeral: list[tuple[str, str, str]] = []
+        """Lines for one person: channel, user and text."""
         self.scopes: set[str] = set(ALL_SCOPES)
         """The scopes of the bot's token."""
         self.bot = user_shape(BOT_USER, bot_name, bot=True)
@@ -66,23 +68,30 @@ class SlackState:
         self.reactions: defaultdict[tuple[str, str], dict[str, list[str]]] = defaultdict(dict)
         self.sent: list[Json] = []
         """Every message the bot sent, oldest first, with its channel."""
+        self.unfurled: list[bool] = []
+        """For every posted message, whether links in it may be unfurled; Slack does so unless told otherwise."""
         self.edited: list[tuple[str, str]] = []
         """Every edit the bot made, oldest first: ts and text."""
         self.received: list[FakeUpload] = []
         """Every file the bot uploaded and completed, with its hash."""
+        self.mentions_first = False
+        """Whether a mention is reported before the message that holds it: Slack promises no order."""
         self.statuses: list[tuple[str, str, str]] = []
         """Every status the bot showed: channel, thread, text."""
 
     def send_posted(self, channel: Json, message: Json) -> None:
         """Send a message event, and a mention event if it names the bot in a channel."""
         event = self._event(channel, message)
-        self._send_to_members(channel, event)
+        if not self.mentions_first:
+            self._send_to_members(channel, event)
         if BOT_USER in mentioned(message.get("text", "")) and not channel.get("is_im"):
-            names = ("user", "ts", "client_msg_id", "text", "team", "blocks", "files", "thread_ts", "parent_user_id")
+            names = ("user", "ts", "client_msg_id", "text", "team", "blocks", "thread_ts", "parent_user_id")
             mention = {"type": "app_mention", **{name: event[name] for name in names if name in event}}
             mention |= {"channel": channel["id"], "event_ts": message["ts"]}
             if {"app_mentions:read"} <= self.scopes and self.is_member(channel):
                 self.deliveries.event(mention, "app_mention", shared=channel.get("is_ext_shared", False))
+        if self.mentions_first:
+            self._send_to_members(channel, event)
 
     def send_changed(self, channel: Json, message: Json, before: Json) -> Json:
         told = self.payload(channel, message)
@@ -315,6 +324,30 @@ class SlackWorld(SlackState):
                 "is_enterprise_install": "false",
                 "response_url": f"{self.files.url}/commands/{TEAM}/{number}",
                 "trigger_id": f"{number}.0123456789.abcdef",
+            }
+        )
+
+    def press(self, message: Json, user: Json, label: str) -> None:
+        """A user presses a button of a message, by its label."""
+        channel, kept = self._find(message)
+        elements = [each for block in kept["blocks"] if block["type"] == "actions" for each in block["elements"]]
+        (action,) = (each for each in elements if each["text"]["text"] == label)
+        number, place = self.numbers.next(""), {"channel_id": channel["id"], "message_ts": kept["ts"]}
+        if "thread_ts" in kept:
+            place["thread_ts"] = kept["thread_ts"]
+        self.deliveries.interaction(
+            {
+                "type": "block_actions",
+                "user": {"id": user["id"], "username": user["name"], "name": user["name"], "team_id": TEAM},
+                "api_app_id": APP,
+                "token": "deprecated-verification-token",
+                "container": {"type": "message", "is_ephemeral": False, **place},
+                "trigger_id": f"{number}.0123456789.abcdef",
+                "team": {"id": TEAM, "domain": DOMAIN},
+                "channel": {"id": channel["id"], "name": "directmessage" if channel.get("is_im") else channel["name"]},
+                "message": self.payload(channel, kept),
+                "response_url": f"{self.files.url}/commands/{TEAM}/{number}",
+                "actions": [{**action, "block_id": "b1", "action_ts": self.stamps.next()}],
             }
         )
 

@@ -19,11 +19,14 @@ from belino.testing.telegram.request import (
     refuse_photo,
     shown,
 )
+from belino.testing.telegram.rich import rich_message
 from belino.testing.telegram.updates import RESTART, WEBHOOK_SET, GetUpdatesConflict, Webhook
 from belino.testing.telegram.world import TelegramWorld, units
 
 DOWNLOAD_BYTES = 20 * 1024 * 1024
 POLL_SECONDS = 50
+MOST_COMMANDS, COMMAND_CHARS = 100, 256
+_COMMAND = re.compile(r"[a-z0-9_]{1,32}")
 _SECRET = re.compile(r"[A-Za-z0-9_-]*")
 _ACTIONS = frozenset(
     [
@@ -40,6 +43,19 @@ _ACTIONS = frozenset(
         "upload_video_note",
     ]
 )
+# The emoji that bots may react with: https://core.telegram.org/bots/api#reactiontypeemoji
+REACTIONS = frozenset(
+    {
+        "👍", "👎", "❤", "🔥", "🥰", "👏", "😁", "🤔", "🤯", "😱", "🤬", "😢", "🎉", "🤩", "🤮", "💩",
+        "🙏", "👌", "🕊", "🤡", "🥱", "🥴", "😍", "🐳", "❤‍🔥", "🌚", "🌭", "💯", "🤣", "⚡", "🍌",
+        "🏆", "💔", "🤨", "😐", "🍓", "🍾", "💋", "🖕", "😈", "😴", "😭", "🤓", "👻", "👨‍💻", "👀",
+        "🎃", "🙈", "😇", "😨", "🤝", "✍", "🤗", "🫡", "🎅", "🎄", "☃", "💅", "🤪", "🗿", "🆒", "💘",
+        "🙉", "🦄", "😘", "💊", "🙊", "😎", "👾", "🤷‍♂", "🤷", "🤷‍♀", "😡",
+    }
+)  # fmt: skip
+PRESS_ANSWER_CHARS = 200
+CALLBACK_BYTES = 64
+DELETE_SECONDS = 48 * 3600
 TEXT_CHARS = 4096
 CAPTION_CHARS = 1024
 UPLOAD_BYTES = 50 * 1024 * 1024
@@ -89,11 +105,17 @@ class TelegramCalls:
             "deletewebhook": self._delete_webhook,
             "getwebhookinfo": self._webhook_info,
             "getfile": self._get_file,
+            "getmycommands": self._get_commands,
+            "setmycommands": self._set_commands,
             "getchat": self._get_chat,
             "sendmessage": self._sends.message,
+            "sendrichmessage": self._sends.rich,
+            "sendmessagedraft": self._sends.draft,
             "sendchataction": self._send_action,
             "editmessagetext": self._sends.edit,
             "deletemessage": self._delete_message,
+            "setmessagereaction": self._set_reaction,
+            "answercallbackquery": self._answer_press,
             "sendmediagroup": self._sends.album,
             **dict.fromkeys(FORMS, self._sends.media),
         }
@@ -101,7 +123,7 @@ class TelegramCalls:
     async def answer(self, call: TelegramCall) -> Any:
         """The call's result."""
         method = self._methods.get(call.method.lower())
-        if method is None:
+        if method is None or call.method.lower() in self.world.unknown_methods:
             raise TelegramRefusal(404, "Not Found: method not found")
         return await method(call)
 
@@ -148,6 +170,21 @@ class TelegramCalls:
         return self._webhook(
             call, Webhook(url=url, secret_token=secret, max_connections=call.whole("max_connections", 40))
         )
+
+    async def _get_commands(self, call: TelegramCall) -> list[Json]:
+        return [dict(command) for command in self.world.commands]
+
+    async def _set_commands(self, call: TelegramCall) -> bool:
+        wanted = call.fields.get("commands")
+        if not isinstance(wanted, list) or len(wanted) > MOST_COMMANDS:
+            raise TelegramRefusal(400, "Bad Request: BOT_COMMANDS_TOO_MUCH")
+        for command in wanted:
+            if not _COMMAND.fullmatch(str(command.get("command", "")).removeprefix("/")):
+                raise TelegramRefusal(400, "Bad Request: BOT_COMMAND_INVALID")
+            if not 1 <= len(str(command.get("description", ""))) <= COMMAND_CHARS:
+                raise TelegramRefusal(400, "Bad Request: BOT_COMMAND_DESCRIPTION_INVALID")
+        self.world.commands = [dict(command) for command in wanted]
+        return True
 
     async def _delete_webhook(self, call: TelegramCall) -> bool:
         return self._webhook(call, Webhook())
@@ -204,8 +241,44 @@ class TelegramCalls:
 
     async def _delete_message(self, call: TelegramCall) -> bool:
         chat = self._sends.chat(call)
-        if self.world.messages.pop((chat["id"], call.whole("message_id", 0)), None) is None:
+        place = chat["id"], call.whole("message_id", 0)
+        message = self.world.messages.get(place)
+        if message is None:
             raise TelegramRefusal(400, "Bad Request: message to delete not found")
+        own = message.get("from", {}).get("id") == self.world.bot["id"]
+        old = self._clock.now().timestamp() - message["date"] > DELETE_SECONDS
+        if old or not (own or chat["type"] == "private"):
+            raise TelegramRefusal(400, "Bad Request: message can't be deleted")
+        del self.world.messages[place]
+        self.world.deleted.append(message["message_id"])
+        return True
+
+    async def _answer_press(self, call: TelegramCall) -> bool:
+        own, text = call.text("callback_query_id"), call.text("text")
+        if own not in self.world.presses or own in self.world.press_answers:
+            raise TelegramRefusal(
+                400, "Bad Request: query is too old and response timeout expired or query ID is invalid"
+            )
+        if len(text) > PRESS_ANSWER_CHARS:
+            raise TelegramRefusal(400, "Bad Request: MESSAGE_TOO_LONG")
+        self.world.press_answers[own] = text
+        return True
+
+    async def _set_reaction(self, call: TelegramCall) -> bool:
+        """Set the bot's reactions, of which it has one to a message; no update reports those of bots."""
+        chat = self._sends.chat(call)
+        place = chat["id"], call.whole("message_id", 0)
+        wanted = call.value("reaction") or []
+        if not isinstance(wanted, list) or not all(isinstance(one, dict) for one in wanted):
+            raise TelegramRefusal(400, "Bad Request: can't parse reaction types JSON object")
+        if place not in self.world.messages:
+            raise TelegramRefusal(400, "Bad Request: message to react not found")
+        if len(wanted) > 1:
+            raise TelegramRefusal(400, "Bad Request: REACTIONS_TOO_MANY")
+        chosen = [str(one.get("emoji", "")) for one in wanted]
+        if any(one.get("type") != "emoji" for one in wanted) or not set(chosen) <= REACTIONS:
+            raise TelegramRefusal(400, "Bad Request: REACTION_INVALID")
+        self.world.reacted[place] = chosen
         return True
 
 
@@ -238,9 +311,31 @@ class TelegramSends:
         """sendMessage."""
         chat = self.chat(call)
         text = _message_text(call)
-        where = self._where(call, chat)
+        where = self._where(call, chat) | _keyboard(call)
+        if (previews := call.value("link_preview_options")) is not None:
+            where = where | {"link_preview_options": previews}
         self._limiter.keep(chat)
         return self._sent(chat, text, where)
+
+    async def rich(self, call: TelegramCall) -> Json:
+        """sendRichMessage."""
+        chat = self.chat(call)
+        message = rich_message(call.value("rich_message"))
+        where = self._where(call, chat)
+        self._limiter.keep(chat)
+        return self._sent(chat, None, where | {"rich_message": message})
+
+    async def draft(self, call: TelegramCall) -> bool:
+        """sendMessageDraft: a preview in a private chat, which is gone after half a minute or with the next message."""
+        chat = self.chat(call)
+        if chat["type"] != "private":
+            raise TelegramRefusal(400, "Bad Request: chat type is not supported")
+        if not call.whole("draft_id", 0):
+            raise TelegramRefusal(400, "Bad Request: draft_id must be non-zero")
+        text = _message_text(call) if call.text("text") else ""
+        self._limiter.keep(chat)
+        self._world.drafts.append((call.whole("draft_id", 0), text))
+        return True
 
     async def media(self, call: TelegramCall) -> Json:
         """sendPhoto and similar methods."""
@@ -279,15 +374,25 @@ class TelegramSends:
             raise TelegramRefusal(400, "Bad Request: message to edit not found")
         if message.get("from", {}).get("id") != self._world.bot["id"]:
             raise TelegramRefusal(400, "Bad Request: message can't be edited")
-        if "text" not in message:
+        if "text" not in message and "rich_message" not in message:
             raise TelegramRefusal(400, "Bad Request: there is no text in the message to edit")
-        text = _message_text(call)
-        if text == message["text"]:
+        new, keyboard = self._new_content(call), _keyboard(call)
+        is_same = all(message.get(name) == value for name, value in new.items())
+        if is_same and keyboard.get("reply_markup") == message.get("reply_markup"):
             raise TelegramRefusal(400, UNCHANGED)
         self._limiter.keep(chat)
-        message |= {"text": text, "edit_date": int(self._clock.now().timestamp())}
+        for name in ("text", "rich_message", "reply_markup"):
+            message.pop(name, None)
+        text = str(new.get("text") or new["rich_message"]["blocks"][0]["text"])
+        message |= {**new, **keyboard, "edit_date": int(self._clock.now().timestamp())}
         self._world.edited.append((message["message_id"], text))
         return message
+
+    def _new_content(self, call: TelegramCall) -> Json:
+        """The text or rich message of an edit; a server that is older than rich messages ignores them."""
+        if call.fields.get("rich_message") is not None and "sendrichmessage" not in self._world.unknown_methods:
+            return {"rich_message": rich_message(call.value("rich_message"))}
+        return {"text": _message_text(call)}
 
     def _album_item(self, call: TelegramCall, chat: Json, item: Json, number: int) -> Json:
         named = str(item.get("media", ""))
@@ -359,6 +464,22 @@ class TelegramSends:
         message = self._world.compose(chat, self._world.bot, text, **fields)
         self._world.sent.append(message)
         return message
+
+
+def _keyboard(call: TelegramCall) -> Json:
+    """The inline keyboard of a message: https://core.telegram.org/bots/api#inlinekeyboardbutton."""
+    markup = call.value("reply_markup")
+    if not markup:
+        return {}
+    rows = markup.get("inline_keyboard") if isinstance(markup, dict) else None
+    if not isinstance(rows, list):
+        raise TelegramRefusal(400, "Bad Request: object expected as reply markup")
+    for button in [button for row in rows for button in row]:
+        if not str(button.get("text", "")).strip():
+            raise TelegramRefusal(400, "Bad Request: Text buttons are unallowed in the inline keyboard")
+        if not 1 <= len(str(button.get("callback_data", "")).encode()) <= CALLBACK_BYTES:
+            raise TelegramRefusal(400, "Bad Request: BUTTON_DATA_INVALID")
+    return {"reply_markup": markup}
 
 
 def _message_text(call: TelegramCall) -> str:

@@ -145,12 +145,26 @@ class TelegramWorld:
         self.files = TelegramFiles()
         self.chats: dict[int, Json] = {}
         self.messages: dict[tuple[int, int], Json] = {}
+        self.drafts: list[tuple[int, str]] = []
+        """Every draft the bot showed, oldest first: its id and text."""
+        self.unknown_methods: set[str] = set()
+        """Methods, in lower case, that this server is too old for."""
+        self.commands: list[Json] = []
+        """The bot's menu."""
         self.sent: list[Json] = []
         """Every message the bot sent, oldest first."""
         self.received: list[FakeUpload] = []
         """Every file the bot uploaded successfully, with its hash."""
         self.edited: list[tuple[int, str]] = []
         """Every edit the bot made, oldest first: message id and text."""
+        self.deleted: list[int] = []
+        """The ids of messages that the bot deleted, oldest first."""
+        self.reacted: dict[tuple[int, int], list[str]] = {}
+        """The bot's reactions, by chat and message."""
+        self.presses: list[str] = []
+        """The ids of presses of buttons."""
+        self.press_answers: dict[str, str] = {}
+        """The bot's answers to presses, by id: the text that is shown, which may be empty."""
         self.no_voice: set[int] = set()
         """People who accept no voice messages."""
         self.closed: dict[int, str] = {}
@@ -238,6 +252,17 @@ class TelegramWorld:
                 "new_reaction": [{"type": "emoji", "emoji": one} for one in emoji],
             },
         )
+
+    def press(self, message: Json, user: Json, label: str) -> str:
+        """A user presses a button of a message, by its label; the id of the press."""
+        place = message["chat"]["id"], message["message_id"]
+        rows = self.messages[place]["reply_markup"]["inline_keyboard"]
+        (data,) = (button["callback_data"] for row in rows for button in row if button["text"] == label)
+        own = str(4_382_000_000_000_000_000 + len(self.presses))
+        self.presses.append(own)
+        query = {"id": own, "from": user, "message": self.messages[place], "chat_instance": "-1", "data": data}
+        self.updates.add("callback_query", query)
+        return own
 
     def say_business(self, user: Json, text: str | None = None, /, **fields: Any) -> Json:
         """A user writes to a business account that the bot is connected to."""

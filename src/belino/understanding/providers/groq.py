@@ -1,13 +1,13 @@
 """Groq: transcribes speech with Whisper, describes pictures and reads their text."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from belino.domain.ports import ProviderContext
-from belino.domain.reading import Material, Read, ReadingOptions, Skill
-from belino.net import openai_api
-from belino.net.model_api import ModelApi, RemoteConfig
+from belino.domain.reading import Material, Read
+from belino.net.model_api import RemoteConfig
 from belino.net.model_api import hosts as hosts
+from belino.net.openai_api import OUTPUT_TOKENS, OpenAiModels, PictureRequest, chat
 
 KEY_VARIABLE = "GROQ_API_KEY"
 OFFICIAL_URL = "https://api.groq.com/openai/v1"
@@ -28,41 +28,30 @@ class Config(RemoteConfig):
     base_url: str = field(default=OFFICIAL_URL, metadata={"says": "The URL of the API, up to `/v1`."})
 
 
-class Provider:
+class Provider(OpenAiModels):
     """Groq's models, by OpenAI's API."""
 
-    skills = frozenset({Skill.TRANSCRIBE, Skill.DESCRIBE, Skill.READ_TEXT})
-    local = False
-    languages: frozenset[str] | None = None
+    official_url = OFFICIAL_URL
+    speech_model, vision_model = SPEECH_MODEL, VISION_MODEL
+    speech_bytes, image_bytes = SPEECH_BYTES, IMAGE_BYTES
 
     def __init__(self, config: Config, context: ProviderContext) -> None:
-        self._config = config
-        self._api = ModelApi("Groq", config, context, own_url=OFFICIAL_URL)
+        super().__init__("Groq", config, context)
 
-    def model(self, skill: Skill) -> str:
-        return self._config.model or (SPEECH_MODEL if skill is Skill.TRANSCRIBE else VISION_MODEL)
+    async def _see(self, request: PictureRequest) -> Read:
+        fitting = _fitting(request.material)
+        return await chat(self._api, replace(request, material=fitting, settings=_settings(request.model)))
 
-    async def read(self, skill: Skill, material: Sequence[Material], options: ReadingOptions) -> Read:
-        model = self.model(skill)
-        async with self._api.within(options.timeout):
-            if skill is Skill.TRANSCRIBE:
-                self._api.check_sizes(material, SPEECH_BYTES)
-                return await openai_api.transcribe(self._api, material, options, model=model)
-            request = openai_api.PictureRequest(
-                model=model, skill=skill, material=self._fitting(material), options=options, settings=_settings(model)
-            )
-            return await openai_api.chat(self._api, request)
 
-    def _fitting(self, material: Sequence[Material]) -> Sequence[Material]:
-        """As many pictures as one request may hold, evenly chosen."""
-        self._api.check_sizes(material, IMAGE_BYTES)
-        most = max(1, min(MOST_IMAGES, IMAGE_BYTES // max(file.size for file in material)))
-        if len(material) <= most:
-            return material
-        return [material[index * len(material) // most] for index in range(most)]
+def _fitting(material: Sequence[Material]) -> Sequence[Material]:
+    """As many pictures as one request may hold, evenly chosen."""
+    most = max(1, min(MOST_IMAGES, IMAGE_BYTES // max(file.size for file in material)))
+    if len(material) <= most:
+        return material
+    return [material[index * len(material) // most] for index in range(most)]
 
 
 def _settings(model: str) -> dict[str, object]:
     # The default model would otherwise think before it describes: https://console.groq.com/docs/reasoning
     thinking = {"reasoning_effort": "none"} if model == VISION_MODEL else {}
-    return {"max_completion_tokens": openai_api.OUTPUT_TOKENS, **thinking}
+    return {"max_completion_tokens": OUTPUT_TOKENS, **thinking}

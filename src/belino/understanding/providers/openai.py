@@ -1,14 +1,13 @@
 """OpenAI: transcribes speech, describes pictures and reads their text; also any server with the same API."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from belino.domain.ports import ProviderContext
-from belino.domain.reading import Material, Read, ReadingOptions, Skill
-from belino.net import openai_api
-from belino.net.model_api import ModelApi, RemoteConfig
+from belino.domain.reading import Read
+from belino.net.model_api import RemoteConfig
 from belino.net.model_api import hosts as hosts
+from belino.net.openai_api import OUTPUT_TOKENS, OpenAiModels, PictureRequest, TranscriptFormat, chat, respond
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 OFFICIAL_URL = "https://api.openai.com/v1"
@@ -30,7 +29,7 @@ class Config(RemoteConfig):
         default="auto",
         metadata={"says": "The API for pictures; `auto` is `responses` at OpenAI and `chat` elsewhere."},
     )
-    transcript_format: openai_api.TranscriptFormat = field(
+    transcript_format: TranscriptFormat = field(
         default="auto",
         metadata={"says": "The format of transcripts; `auto` chooses by the model, `verbose_json` has times."},
     )
@@ -40,38 +39,23 @@ class Config(RemoteConfig):
     )
 
 
-class Provider:
+class Provider(OpenAiModels):
     """OpenAI's models, by its API."""
 
-    skills = frozenset({Skill.TRANSCRIBE, Skill.DESCRIBE, Skill.READ_TEXT})
-    local = False
-    languages: frozenset[str] | None = None
+    official_url = OFFICIAL_URL
+    speech_model, vision_model = SPEECH_MODEL, VISION_MODEL
+    speech_bytes, image_bytes = SPEECH_BYTES, IMAGE_BYTES
 
     def __init__(self, config: Config, context: ProviderContext) -> None:
+        is_own = config.base_url.rstrip("/") == OFFICIAL_URL
+        super().__init__("OpenAI" if is_own else "the server at base_url", config, context)
         self._config = config
-        self._api = ModelApi(
-            "OpenAI" if config.base_url.rstrip("/") == OFFICIAL_URL else "the server at base_url",
-            config,
-            context,
-            own_url=OFFICIAL_URL,
-        )
+        self.transcript_format = config.transcript_format
 
-    def model(self, skill: Skill) -> str:
-        return self._config.model or (SPEECH_MODEL if skill is Skill.TRANSCRIBE else VISION_MODEL)
-
-    async def read(self, skill: Skill, material: Sequence[Material], options: ReadingOptions) -> Read:
-        model = self.model(skill)
-        async with self._api.within(options.timeout):
-            if skill is Skill.TRANSCRIBE:
-                self._api.check_sizes(material, SPEECH_BYTES)
-                form = self._config.transcript_format
-                return await openai_api.transcribe(self._api, material, options, model=model, form=form)
-            self._api.check_sizes(material, IMAGE_BYTES)
-            responds = self._config.api == "responses" or (self._config.api == "auto" and self._api.is_official)
-            request = openai_api.PictureRequest(
-                model=model, skill=skill, material=material, options=options, settings=self._settings(model, responds)
-            )
-            return await (openai_api.respond if responds else openai_api.chat)(self._api, request)
+    async def _see(self, request: PictureRequest) -> Read:
+        responds = self._config.api == "responses" or (self._config.api == "auto" and self._api.is_official)
+        request = replace(request, settings=self._settings(request.model, responds))
+        return await (respond if responds else chat)(self._api, request)
 
     def _settings(self, model: str, responds: bool) -> dict[str, object]:
         effort = self._config.reasoning_effort or ("none" if model == VISION_MODEL else None)
@@ -79,4 +63,4 @@ class Provider:
             return {"reasoning": {"effort": effort}} if effort else {}
         # OpenAI's own models refuse the older name of this field, and many other servers know only that one.
         limit = "max_completion_tokens" if self._api.is_official else "max_tokens"
-        return {limit: openai_api.OUTPUT_TOKENS, **({"reasoning_effort": effort} if effort else {})}
+        return {limit: OUTPUT_TOKENS, **({"reasoning_effort": effort} if effort else {})}

@@ -1,0 +1,155 @@
+"""What people send in a row is answered once on every platform, by a gateway that listens to it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.harness import LIMIT, until
+from adapters.in_house import at_work
+from belino.config import from_table
+from belino.domain.message import Author, ConversationKey, Message
+from belino.domain.turn import Final, ReplyPart, Turn
+from belino.gateway.gateway import Gateway
+from belino.storage.home import Home
+from belino.testing import SlackServer, TelegramServer, make_jpeg
+from belino.testing.discord import DiscordServer
+from belino.testing.slack.shapes import BOT_USER
+
+EVERYBODY = {"senders": ["*"]}
+
+
+class Patient:
+    """Answers with what it was given, except turns that never end by themselves: its first, or those without media."""
+
+    remembers = True
+    sees_images = False
+
+    def __init__(self, stuck: int = 0, *, wants_media: bool = False) -> None:
+        self.turns: list[Turn] = []
+        self.stuck = stuck
+        self.wants_media = wants_media
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        self.turns.append(turn)
+        if len(self.turns) <= self.stuck or (self.wants_media and not turn.message.media):
+            await asyncio.Event().wait()
+        yield Final(text=f"answer to {len(turn.messages)}")
+
+    @property
+    def last(self) -> list[str]:
+        """The beginnings of the words that were answered last."""
+        said = self.turns[-1].messages
+        return [(one.text or (one.forward.text if one.forward else ""))[:10] for one in said]
+
+
+@pytest.fixture
+def tokens(monkeypatch: pytest.MonkeyPatch, slack: SlackServer, discord: DiscordServer, server: TelegramServer) -> None:
+    for name, value in (
+        ("TELEGRAM", server.token),
+        ("DISCORD", discord.token),
+        ("BOT", slack.bot_token),
+        ("APP", slack.app_token),
+        ("HOOK", slack.signing_secret),
+    ):
+        monkeypatch.setenv(name, value)
+
+
+def telegram(server: TelegramServer) -> dict[str, Any]:
+    return {"token": "env:TELEGRAM", "api_url": server.url, "access": EVERYBODY}
+
+
+def discord_settings(discord: DiscordServer) -> dict[str, Any]:
+    urls = {"api_url": discord.api_url, "cdn_url": discord.cdn.url}
+    return {"token": "env:DISCORD", **urls, "access": EVERYBODY}
+
+
+def slack_settings(slack: SlackServer, **access: Any) -> dict[str, Any]:
+    keys = {"bot_token": "env:BOT", "app_token": "env:APP", "signing_secret": "env:HOOK"}
+    return {**keys, "api_url": slack.api_url, "access": {**EVERYBODY, **access}}
+
+
+@pytest.mark.usefixtures("tokens")
+async def test_a_paste_that_telegram_split_and_a_comment_with_its_forward_are_one_turn_each(
+    server: TelegramServer, tmp_path: Path
+) -> None:
+    ada, bob, agent = server.user("Ada"), server.user("Bob"), Patient()
+    server.say(ada, ada, "x" * 4_096)
+    server.say(ada, ada, "the end")
+    origin = {"type": "hidden_user", "sender_user_name": "Cleo", "date": 1_700_000_000}
+    server.say(bob, bob, "is that true?")
+    server.say(bob, bob, "it rains", forward_origin=origin)
+    async with at_work(tmp_path / "home", agent=agent, telegram=telegram(server)):
+        await until(lambda: len(server.sent) == 2)
+    answered = sorted([message.text[:13] for message in turn.messages] for turn in agent.turns)
+    assert [len(turn.messages) for turn in agent.turns] == [2, 2]
+    assert ["x" * 13, "the end"] in answered
+
+
+@pytest.mark.usefixtures("tokens", "brisk_discord")
+async def test_a_forward_on_discord_starts_the_turn_of_its_comment_again(
+    discord: DiscordServer, tmp_path: Path
+) -> None:
+    ada, agent = discord.user("ada"), Patient(stuck=1)
+    other = discord.channel(discord.guild("Club", ada), "harbour")
+    about = discord.compose(other, ada, "it rains")
+    async with at_work(tmp_path / "home", agent=agent, discord=discord_settings(discord)):
+        await until(lambda: any(one.session is not None for one in discord.gateway.connections))
+        discord.say(ada, ada, "is that true?")
+        await until(lambda: len(agent.turns) == 1)
+        discord.say(ada, ada, forward=about)
+        await until(lambda: discord.sent)
+    assert len(agent.turns[-1].messages) == 2
+    assert [message["content"] for message in discord.sent] == ["answer to 2"]
+
+
+@pytest.mark.usefixtures("tokens", "brisk_discord")
+async def test_a_text_at_discords_limit_waits_for_its_end(discord: DiscordServer, tmp_path: Path) -> None:
+    ada, agent = discord.user("ada"), Patient()
+    async with at_work(tmp_path / "home", agent=agent, discord=discord_settings(discord)):
+        await until(lambda: any(one.session is not None for one in discord.gateway.connections))
+        discord.say(ada, ada, "x" * 1_990)
+        discord.say(ada, ada, "the end")
+        await until(lambda: discord.sent)
+    assert agent.last == ["x" * 10, "the end"]
+
+
+@pytest.mark.usefixtures("tokens")
+async def test_a_mention_on_slack_gets_the_files_that_come_with_its_second_report(
+    slack: SlackServer, tmp_path: Path
+) -> None:
+    ada, agent = slack.user("Ada"), Patient(wants_media=True)
+    room = slack.channel("general", ada)
+    slack.mentions_first = True
+    config = slack_settings(slack, channels={room["id"]: {"senders": ["*"]}})
+    async with at_work(tmp_path / "home", agent=agent, slack=config) as (gateway, _):
+        await until(lambda: slack.socket_mode.connections)
+        slack.say(room, ada, f"<@{BOT_USER}> what is this?", files=[make_jpeg(32, 24)])
+        await until(lambda: slack.sent)
+        assert [len(message.media) for message in agent.turns[-1].messages] == [1]
+        assert (await gateway.audit()).is_balanced
+
+
+async def test_what_the_page_sends_may_stop_what_runs(tmp_path: Path) -> None:
+    agent = Patient(stuck=1)
+    config = from_table({"server": {"port": 0}, "sessions": {"while_busy": "interrupt"}})
+    where = ConversationKey(platform="web", account="default", channel="main")
+
+    def said(number: int) -> Message:
+        now = datetime.now(UTC)
+        return Message(conversation=where, id=f"w{number}", author=Author(id="me", name="Me"), sent=now, text="go on")
+
+    async with Gateway(config, Home.at(tmp_path / "home"), agent=agent) as gateway, asyncio.TaskGroup() as group:
+        group.create_task(gateway.run())
+        assert gateway.web is not None
+        async with asyncio.timeout(LIMIT):
+            await gateway.web.post(said(1))
+            await until(lambda: len(agent.turns) == 1)
+            await gateway.web.post(said(2))
+            await until(lambda: gateway.counters.parcels["sent"] == 1)
+        outcomes = [str(one.outcome) for one in await gateway.store.history(where) if not one.author.is_agent]
+        assert outcomes == ["aborted", "answered"]
+        gateway.stop()

@@ -1,0 +1,220 @@
+"""Commands in a chat are carried out by belino, without the agent, and answered once."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from belino.config import AgentConfig, Config
+from belino.domain.message import ConversationKey
+from belino.domain.outcome import MessageOutcome
+from belino.domain.reply import ParcelState
+from belino.gateway.explain import explain
+from belino.gateway.gateway import Gateway
+from belino.testing import ScriptedAgent
+from gateway.house import ANN, BOB, House, HungAgent, until
+
+DM = ConversationKey(platform="memory", account="default", channel="dm")
+
+
+async def give(house: House, gateway: Gateway, text: str, **more: object) -> str:
+    """Give a command and return its answer."""
+    before = len(house.wire.texts())
+    taken = await gateway.accept(house.say(text, **more))  # type: ignore[arg-type]
+    assert taken.outcome is MessageOutcome.COMMAND
+    await until(lambda: len(house.wire.texts()) > before)
+    return house.wire.texts()[-1]
+
+
+async def test_a_command_is_answered_without_the_agent_and_is_no_context_of_later_turns(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        assert "/stop" in await give(house, gateway, "/help")
+        await house.ask(gateway, house.say("hello"))
+        told = "\n".join(getattr(block, "text", "") for turn in agent.turns for block in turn.blocks)
+        audit = await gateway.audit()
+    assert len(agent.turns) == 1
+    assert "/help" not in told
+    assert "List the commands" not in told
+    assert audit.is_balanced
+
+
+async def test_a_stored_command_explains_itself_and_its_answer_is_a_message(house: House) -> None:
+    async with house.at_work() as gateway:
+        await give(house, gateway, "/help")
+        await until_idle(gateway)
+        question, answer = await house.history(gateway)
+        told = await explain(gateway.store, question.trace)
+    assert (question.outcome, question.reason) == (MessageOutcome.COMMAND, "the command /help")
+    assert answer.author.is_agent
+    assert answer.trace == question.trace
+    assert [parcel.state for parcel in told.parcels] == [ParcelState.SENT]
+
+
+async def until_idle(gateway: Gateway) -> None:
+    while any(each.state is not ParcelState.SENT for each in await gateway.store.parcels()):
+        await gateway.store.waiting_turns()
+
+
+async def test_a_command_that_comes_twice_is_carried_out_and_answered_once(house: House) -> None:
+    async with house.at_work() as gateway:
+        command = house.say("/new")
+        await gateway.accept(command)
+        again = await gateway.accept(command)
+        await until_idle(gateway)
+        audit = await gateway.audit()
+    assert again.outcome is MessageOutcome.DUPLICATE
+    assert len(house.wire.texts()) == 1
+    assert audit.is_balanced
+
+
+async def test_an_answer_that_a_crash_interrupts_is_sent_at_the_next_start_once(house: House) -> None:
+    async with house.gateway() as gateway:  # nothing is sent: it does not run
+        await gateway.accept(house.say("/help"))
+    async with house.at_work() as gateway:
+        await until(lambda: house.wire.texts())
+        await until_idle(gateway)
+    assert len(house.wire.texts()) == 1
+
+
+async def test_new_clears_the_memory_and_what_was_said_before_is_no_context(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        await house.ask(gateway, house.say("the word is heliotrope"))
+        assert (await gateway.store.session(DM)).turns == 1
+        assert "new session" in await give(house, gateway, "/new")
+        cleared = await gateway.store.session(DM)
+        await house.ask(gateway, house.say("which word?"))
+    told = "\n".join(getattr(block, "text", "") for block in agent.turns[-1].blocks)
+    assert (cleared.turns, cleared.memory) == (0, None)
+    assert "heliotrope" not in told
+
+
+async def test_stop_ends_the_running_turn_and_those_that_wait(house: House) -> None:
+    agent = house.agent = HungAgent()
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("think"))
+        await until(lambda: agent.running)
+        await gateway.accept(house.say("and this"))
+        assert await give(house, gateway, "/stop") == "Stopped."
+        await until(lambda: agent.cancelled)
+        await until(lambda: gateway.counters.turns["aborted"])
+        outcomes = [message.outcome for message in (await house.history(gateway))[:2]]
+        audit = await gateway.audit()
+        assert await give(house, gateway, "/stop") == "There is nothing to stop."
+    assert outcomes == [MessageOutcome.ABORTED, MessageOutcome.ABORTED]
+    assert audit.is_balanced
+
+
+async def test_a_turn_that_was_stopped_does_not_run_again_after_a_crash(house: House) -> None:
+    agent = house.agent = HungAgent()
+    async with house.until_killed() as gateway:
+        await gateway.accept(house.say("think"))
+        await until(lambda: agent.running)
+        gateway._commands._callbacks = replace(gateway._commands._callbacks, abort=lambda _: False)
+        await give(house, gateway, "/stop")
+    house.agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        await until_recovered(gateway)
+        first = (await house.history(gateway))[0]
+    assert (first.outcome, house.agent.turns) == (MessageOutcome.ABORTED, [])
+
+
+async def until_recovered(gateway: Gateway) -> None:
+    while (await gateway.store.conversation_facts(DM)).running:
+        await gateway.store.waiting_turns()
+
+
+async def test_status_states_agent_model_cost_context_and_what_waits(house: House) -> None:
+    async with house.at_work() as gateway:
+        await house.ask(gateway, house.say("hello"))
+        said = await give(house, gateway, "/status")
+    assert "Agent: belino (ScriptedAgent)" in said
+    assert "Cost so far:" in said
+    assert "Tokens in context:" in said
+    assert "Pictures and files in context: 0" in said
+    assert "waiting: 0" in said
+
+
+async def test_why_explains_the_last_answer(house: House) -> None:
+    async with house.at_work() as gateway:
+        assert "not answered anything" in await give(house, gateway, "/why")
+        await house.ask(gateway, house.say("what is the time?"))
+        said = await give(house, gateway, "/why")
+    assert "Ann: what is the time?" in said
+    assert "answered" in said
+
+
+class ChoosyAgent(ScriptedAgent):
+    """Has models to choose from."""
+
+    model = "small"
+
+    def why_not(self, model: str) -> str:
+        return "it is gone" if model == "gone" else ""
+
+
+class ChoosyHouse(House):
+    def config(self) -> Config:
+        return replace(super().config(), agent=AgentConfig(options=None, models=("large", "gone")))
+
+
+async def test_a_model_is_chosen_from_the_list_for_one_conversation_and_survives_a_restart(tmp_path: Path) -> None:
+    house = ChoosyHouse(tmp_path / "home")
+    agent = house.agent = ChoosyAgent()
+    async with house.at_work() as gateway:
+        assert "small (in use)" in await give(house, gateway, "/model")
+        assert "not on the list" in await give(house, gateway, "/model huge")
+        assert "it is gone" in await give(house, gateway, "/model gone")
+        assert "large" in await give(house, gateway, "/model LARGE")
+    async with house.at_work() as gateway:
+        await house.ask(gateway, house.say("hello"))
+        await house.ask(gateway, house.say("hello", channel="team"))
+        assert "Model: large (chosen here)" in await give(house, gateway, "/status")
+        await give(house, gateway, "/model small")
+        await house.ask(gateway, house.say("hello"))
+    assert [turn.model for turn in agent.turns] == ["large", "", ""]
+
+
+async def test_an_unknown_command_goes_to_the_agent(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        await house.ask(gateway, house.say("/deploy now"))
+        await house.ask(gateway, house.say("/new@another_bot"))
+        await give(house, gateway, "/help@Belino")
+        await give(house, gateway, "@belino /help")
+    assert len(agent.turns) == 2
+
+
+async def test_only_senders_who_may_command_can_use_commands(house: House) -> None:
+    eve = replace(BOB, id="eve", name="Eve")
+    async with house.at_work() as gateway:
+        observed = await gateway.accept(house.say("/new", author=eve, channel="team"))
+        overheard = await gateway.accept(house.say("/new", author=ANN, channel="team", addressed=False))
+        denied = await gateway.accept(house.say("/new", author=eve, channel="group-unlisted"))
+        await give(house, gateway, "/help", channel="team")
+    assert [one.outcome for one in (observed, overheard, denied)] == [
+        MessageOutcome.OBSERVED,
+        MessageOutcome.OBSERVED,
+        MessageOutcome.DENIED,
+    ]
+    assert len(house.wire.texts()) == 1
+
+
+async def test_a_refused_sender_is_told_where_only_they_see_it(house: House) -> None:
+    eve = replace(BOB, id="eve", name="Eve")
+    async with house.at_work() as gateway:
+        refused = house.say("/new", author=eve, channel="team", invoked=True)
+        await gateway.accept(refused)
+        await gateway.accept(refused)
+        await until(lambda: house.wire.texts())
+        await until_idle(gateway)
+        history = await house.history(gateway, "team")
+        audit = await gateway.audit()
+    assert [parcel.reply_to for parcel in house.wire.seen] == [refused.id]
+    assert house.wire.texts()[0].startswith("You may not")
+    assert [message.outcome for message in history] == [MessageOutcome.OBSERVED]
+    assert audit.is_balanced
+
+
+async def test_voice_answers_that_none_is_configured(house: House) -> None:
+    async with house.at_work() as gateway:
+        assert "No voice is configured" in await give(house, gateway, "/voice on")

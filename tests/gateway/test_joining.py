@@ -1,0 +1,220 @@
+"""What one sender sends in a row is answered once, and a message that comes while a turn runs is treated as wanted."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from belino.config import AccessConfig, ChannelAccess, SessionsConfig
+from belino.domain.message import ConversationKey, Message, Quote
+from belino.domain.outcome import MessageOutcome
+from belino.domain.ports import AcceptsMany
+from belino.domain.stored import ClaimedTurn
+from belino.domain.turn import Final, ReplyPart, TextDelta, Turn
+from belino.gateway.explain import explain
+from belino.gateway.gateway import Gateway
+from belino.gateway.sessions import SessionCallbacks
+from belino.testing import ScriptedAgent
+from gateway.house import ANN, BOB, House, until
+
+DM = ConversationKey(platform="memory", account="default", channel="dm")
+
+
+class SlowAgent:
+    """Answers with the words of its messages, once a test lets it; first it does what the test wants."""
+
+    remembers = True
+    sees_images = False
+
+    def __init__(self, *, shows: bool = False, calls: bool = False) -> None:
+        self.turns: list[list[str]] = []
+        self.shows = shows
+        self.calls = calls
+        self.go_on = asyncio.Event()
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        said = [message.text for message in turn.messages]
+        if self.calls:
+            await turn.toolbox.call("list_media", {})
+        if self.shows:
+            yield TextDelta(text="I beg")
+        self.turns.append(said)
+        await self.go_on.wait()
+        yield Final(text=" + ".join(said))
+
+
+def forward(message: Message) -> Message:
+    return replace(message, forward=Quote(text="what it is about"))
+
+
+def door(gateway: Gateway) -> AcceptsMany:
+    accept = gateway._intake.for_account("memory", "default")
+    assert isinstance(accept, AcceptsMany)
+    return accept
+
+
+async def test_what_comes_in_one_batch_is_one_turn_for_each_sender(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    said = [house.say("one"), house.say("two"), house.say("three")]
+    async with house.at_work() as gateway:
+        taken = await door(gateway).many([(message, None) for message in said])
+        assert {one.outcome for one in taken} == {MessageOutcome.WAITING}
+        await until(lambda: house.wire.texts() == ["turn 1"])
+        (turn,) = agent.turns
+        assert [message.text for message in turn.messages] == ["one", "two", "three"]
+        shown = [text for block in turn.blocks if (text := getattr(block, "text", "")).startswith("<<<message")]
+        assert [("one" in text, "from: Ann" in text) for text in shown] == [(True, True), (False, True), (False, True)]
+        steps = (await explain(gateway.store, said[2].id)).steps
+        joined = [(step.subject, step.reason) for step in steps if step.outcome == "joined"]
+        why = "it came together with the message before it"
+        assert joined == [(f"message {said[1].id}", why), (f"message {said[2].id}", why)]
+        assert gateway._sessions.waiting == 0
+        assert (await gateway.audit()).is_balanced
+
+
+async def test_a_plain_message_waits_for_nothing(house: House) -> None:
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("hello"))
+        await until(lambda: house.wire.texts() == ["turn 1"])  # the clock stands still
+
+
+async def test_a_split_paste_is_one_turn(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    pieces = [house.say("x" * 4_000), house.say("y" * 4_090), house.say("the end")]
+    async with house.at_work() as gateway:
+        for piece in pieces:
+            await gateway.accept(piece)
+            await house.clock.advance(0.3)
+        await until(lambda: house.wire.texts() == ["turn 1"])
+    assert [message.id for message in agent.turns[0].messages] == [piece.id for piece in pieces]
+
+
+async def test_a_long_text_that_does_not_go_on_is_answered_after_half_a_second(house: House) -> None:
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("x" * 4_050))
+        await house.clock.wake(0.5)
+        await until(lambda: house.wire.texts() == ["turn 1"])
+
+
+async def test_a_forward_after_its_comment_starts_the_turn_again_with_both(house: House) -> None:
+    agent = house.agent = SlowAgent()
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("look at this"))
+        await until(lambda: len(agent.turns) == 1)
+        await gateway.accept(forward(house.say("first")))
+        await gateway.accept(forward(house.say("second")))
+        agent.go_on.set()
+        await house.clock.wake(0.5)
+        await until(lambda: house.wire.texts() == ["look at this + first + second"])
+        assert agent.turns == [["look at this"], ["look at this", "first", "second"]]
+        steps = (await explain(gateway.store, (await house.history(gateway))[0].id)).steps
+        assert "started again" in {step.outcome for step in steps}
+        assert gateway._sessions.waiting == 0
+        assert (await gateway.audit()).is_balanced
+
+
+@pytest.mark.parametrize("done", ["text", "a tool call"])
+async def test_a_turn_that_has_done_something_is_not_started_again(house: House, done: str) -> None:
+    agent = house.agent = SlowAgent(shows=done == "text", calls=done == "a tool call")
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("look at this"))
+        await until(lambda: len(agent.turns) == 1)
+        await gateway.accept(forward(house.say("late")))
+        agent.go_on.set()
+        await until(lambda: house.wire.texts() == ["look at this", "late"])
+
+
+async def test_a_process_that_dies_after_a_forward_joined_answers_both_once(house: House) -> None:
+    agent = house.agent = SlowAgent()
+    async with house.until_killed() as gateway:
+        await gateway.accept(house.say("look at this"))
+        await until(lambda: len(agent.turns) == 1)
+        await gateway.accept(forward(house.say("first")))
+    again = house.agent = SlowAgent()
+    again.go_on.set()
+    async with house.at_work() as gateway:
+        await house.clock.advance(0.5)
+        await until(lambda: house.wire.texts() == ["look at this + first"])
+        assert again.turns == [["look at this", "first"]]
+        assert (await gateway.audit()).is_balanced
+
+
+async def test_while_busy_messages_are_queued_one_by_one(house: House) -> None:
+    agent = house.agent = SlowAgent()
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("one"))
+        await until(lambda: len(agent.turns) == 1)
+        await gateway.accept(house.say("two"))
+        await gateway.accept(house.say("three"))
+        agent.go_on.set()
+        await until(lambda: house.wire.texts() == ["one", "two", "three"])
+
+
+async def test_while_busy_all_senders_may_be_joined_with_the_lowest_permission(house: House) -> None:
+    agent = house.agent = SlowAgent()
+    house.sessions = SessionsConfig(while_busy="join")
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("one", channel="team"))
+        await until(lambda: len(agent.turns) == 1)
+        await gateway.accept(house.say("two", channel="team"))
+        await gateway.accept(house.say("three", channel="team", author=BOB))
+        account = ("memory", "default")
+        only = AccessConfig(channels={"team": ChannelAccess(senders=(ANN.id,))})
+        gateway._access[account] = replace(gateway._access[account], access=only)
+        agent.go_on.set()
+        await until(lambda: gateway.counters.parcels["held"] + gateway.counters.parcels["dead"] == 1)
+        assert agent.turns[1] == ["two", "three"]
+        assert house.wire.texts() == ["one"]
+
+
+async def test_while_busy_a_message_may_stop_the_turn(house: House) -> None:
+    agent = house.agent = SlowAgent()
+    house.sessions = SessionsConfig(while_busy="interrupt")
+    async with house.at_work() as gateway:
+        first = house.say("write a book")
+        await gateway.accept(first)
+        await until(lambda: len(agent.turns) == 1)
+        await gateway.accept(house.say("no, a line"))
+        await until(lambda: len(agent.turns) == 2)
+        agent.go_on.set()
+        await until(lambda: house.wire.texts() == ["no, a line"])
+        (stopped,) = await gateway.store.messages(DM, [first.id])
+        assert (stopped.outcome, stopped.reason) == (MessageOutcome.ABORTED, "stopped by a newer message")
+
+
+async def test_what_waits_and_what_starts_is_told(house: House) -> None:
+    agent = house.agent = SlowAgent()
+    waits: list[tuple[str, datetime]] = []
+    started: list[list[str]] = []
+
+    def note(turn: ClaimedTurn) -> None:
+        started.append([message.text for message in turn.messages])
+
+    async with house.at_work() as gateway:
+        gateway._sessions.callbacks = SessionCallbacks(
+            waits=lambda _, message, since: waits.append((message, since)), started=note
+        )
+        said = [house.say("one"), house.say("two")]
+        await gateway.accept(said[0])
+        await until(lambda: len(agent.turns) == 1)
+        await gateway.accept(said[1])
+        assert [message for message, _ in waits] == [message.id for message in said]
+        assert started == [["one"]]
+        agent.go_on.set()
+        await until(lambda: started == [["one"], ["two"]])
+
+
+async def test_a_copy_with_a_file_starts_the_turn_again_with_it(house: House) -> None:
+    agent = house.agent = SlowAgent()
+    async with house.at_work() as gateway:
+        bare = house.say("what is this")
+        await gateway.accept(bare)
+        await until(lambda: len(agent.turns) == 1)
+        taken = await gateway.accept(replace(bare, text="what is this?", media=(house.picture(bare),)))
+        assert (taken.outcome, taken.completes) == (MessageOutcome.DUPLICATE, True)
+        agent.go_on.set()
+        await until(lambda: house.wire.texts() == ["what is this?"])
+        (message,) = await gateway.store.messages(DM, [bare.id])
+        assert len(message.media) == 1
