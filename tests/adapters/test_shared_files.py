@@ -1,7 +1,7 @@
 """The same file twice, and a platform's own transcript, in the whole house: what is known is not fetched."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -10,7 +10,9 @@ from adapters.in_house import at_work, kept, seen
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.gateway.gateway import Gateway
-from belino.testing import DiscordServer, FakeUpload, SlackServer, TelegramServer, make_jpeg
+from belino.gateway.reading_attempts import item_json
+from belino.testing import FakeUpload, SlackServer, TelegramServer, make_jpeg
+from belino.understanding.told import BEGINNING
 
 
 async def fetched(gateway: Gateway, platform: str, channel: str) -> list[MediaOutcome]:
@@ -40,24 +42,6 @@ async def test_a_picture_that_telegram_forwards_is_downloaded_once(
     assert server.calls["getFile"] == 1
 
 
-async def test_a_picture_that_discord_forwards_is_downloaded_once(
-    discord: DiscordServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TOKEN", discord.token)
-    own: dict[str, Any] = {"token": "env:TOKEN", "api_url": discord.api_url, "gateway_url": discord.gateway_url}
-    own |= {"cdn_url": discord.cdn_url, "access": {"senders": ["*"]}}
-    ada, bob = discord.user("ada"), discord.user("bob")
-    async with at_work(tmp_path / "home", discord=own) as (gateway, _):
-        await until(lambda: discord.sessions.identified)
-        said = discord.say(ada, ada, files=[make_jpeg(64, 48)])
-        discord.say(bob, bob, forward=said)
-        for person in (ada, bob):
-            channel = discord.dm(person)["id"]
-            await seen(gateway, channel, lambda message: message.media or message.forward.media)
-            assert await fetched(gateway, "discord", channel) == [MediaOutcome.HELD]
-    assert sum(1 for _ in discord.downloads) == 1
-
-
 def slack_settings(slack: SlackServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     for name, value in (("BOT", slack.bot_token), ("APP", slack.app_token), ("HOOK", slack.signing_secret)):
         monkeypatch.setenv(name, value)
@@ -65,7 +49,7 @@ def slack_settings(slack: SlackServer, monkeypatch: pytest.MonkeyPatch) -> dict[
     return {**tokens, "api_url": slack.api_url, "access": {"senders": ["*"]}}
 
 
-async def test_slacks_own_transcript_is_read_without_bytes_and_calls_and_a_change_completes_it(
+async def test_a_change_that_brings_slacks_own_transcript_adds_it_to_the_readings(
     slack: SlackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ada = slack.user("Ada")
@@ -81,9 +65,25 @@ async def test_slacks_own_transcript_is_read_without_bytes_and_calls_and_a_chang
         slack.send_changed(slack.channels[channel], slack.messages[channel][said["ts"]], before)
         heard = await seen(gateway, channel, lambda message: message.spoken)
         assert heard.spoken is not None and heard.spoken.text == "Can you move the meeting?"
+        item = await item_json(gateway.store, heard.media[0].id)
+    assert item is not None
+    (reading,) = cast(list[dict[str, Any]], item["readings"])
+    assert (reading["kind"], reading["provider"], reading["partial"]) == ("audio.transcription", "slack", False)
+
+
+async def test_slacks_own_transcript_is_read_without_bytes_and_calls_and_marked_if_partial(
+    slack: SlackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = slack.user("Ada")
+    told = {"status": "complete", "preview": {"content": "Can you", "has_more": True}}
+    async with at_work(tmp_path / "home", slack=slack_settings(slack, monkeypatch)) as (gateway, _):
+        await until(lambda: slack.socket_mode.connections)
         slack.say(ada, ada, voice=FakeUpload(content=bytes(2000), duration=12, extra={"transcription": told}))
-        await until(lambda: len(slack.sent) >= 2)
-        agent: Any = gateway.agents.at(heard.conversation) if hasattr(gateway, "agents") else None
-        assert agent is None or "Can you move the meeting?" in str(agent.__dict__)
-    assert slack.calls["files.info"] == 0
-    assert slack.downloads == []
+        heard = await seen(gateway, slack.dm(ada)["id"], lambda message: message.spoken)
+        assert heard.spoken is not None and (heard.spoken.text, heard.spoken.partial) == ("Can you…", True)
+        await until(lambda: slack.sent)
+        ((_, record),) = await gateway.store.attempts(ref=heard.media[0].id)
+        item = await item_json(gateway.store, heard.media[0].id)
+    assert (record.attempt.provider, record.attempt.reason, record.attempt.cached) == ("slack", BEGINNING, True)
+    assert item is not None and cast(list[dict[str, Any]], item["readings"])[0]["partial"] is True
+    assert (slack.calls["files.info"], slack.downloads) == (0, [])

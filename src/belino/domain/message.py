@@ -91,6 +91,7 @@ class FileFacts(TypedDict, total=False):
     caption: str | None
     file_id: str | None
     transcript: str | None
+    is_transcript_partial: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -304,9 +304,10 @@ def _told_spoken(media: Mapping[tuple[int, str], Sequence[MediaRef]]) -> dict[tu
     """What the platform itself has heard in voice messages, by message and role."""
     found = {}
     for place, refs in media.items():
-        told = [ref.transcript for ref in refs if ref.kind is MediaKind.VOICE and ref.transcript]
+        told = [ref for ref in refs if ref.kind is MediaKind.VOICE and ref.transcript]
         if told:
-            found[place] = SpokenText(text="\n".join(told), partial=any(text.endswith("…") for text in told))
+            text = "\n".join(ref.transcript or "" for ref in told)
+            found[place] = SpokenText(text=text, partial=any(ref.is_transcript_partial for ref in told))
     return found
 
 

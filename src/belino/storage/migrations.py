@@ -471,9 +471,10 @@ M040_CHANNEL_SERVERS = """
 ALTER TABLE channels ADD COLUMN server TEXT NOT NULL DEFAULT '';
 """
 
-# What platforms themselves have heard in media.
+# What platforms themselves have heard in media, and whether that is only its beginning.
 M041_TRANSCRIPTS = """
 ALTER TABLE refs ADD COLUMN transcript TEXT;
+ALTER TABLE refs ADD COLUMN is_transcript_partial INTEGER NOT NULL DEFAULT 0;
 """
 
 STEPS = (

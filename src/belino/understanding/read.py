@@ -47,7 +47,7 @@ from belino.understanding.policy import (
 from belino.understanding.prices import price_of
 from belino.understanding.request import ItemReading, MessageMedia, MessageReadings, Note, ReadingPrice, ReadRange
 from belino.understanding.spending import Spending
-from belino.understanding.told import with_told
+from belino.understanding.told import note_told, with_told
 from belino.understanding.transcribe import Heard, Transcriber
 
 if TYPE_CHECKING:
@@ -141,6 +141,8 @@ class Understanding:
         ]
         with self._waited_for(*(record.ref.sha256 for record in message.media)):
             await self._run(runs)
+        if self._room.store is not None:
+            await note_told(self._room.store, message.conversation, told.values(), self._room.clock.now())
         return with_told(_result(plans, [run.outcome() for run in runs]), told)
 
     async def _run(self, runs: Sequence[ItemRun]) -> None:

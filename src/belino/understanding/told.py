@@ -1,22 +1,70 @@
 """Told transcripts: what platforms themselves have heard in media, as readings without bytes and calls."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 
+from belino.domain.errors import StoreError
+from belino.domain.media import MediaRef
+from belino.domain.message import ConversationKey
 from belino.domain.reading import (
     KINDS,
     AttachmentRecord,
     Attempt,
+    AttemptRecord,
     MediaCapability,
     Reading,
     ReadingForm,
     ReadingOutcome,
 )
 from belino.domain.stored import RefRecord
+from belino.storage.transcripts import TranscriptVerbs
 from belino.understanding.request import MessageReadings
 from belino.understanding.stored import CAPABILITIES
 
 BY_PLATFORM = "told by the platform"
+BEGINNING = "told by the platform, its beginning only"
+
+
+def told_reading(ref: MediaRef, index: int = 0) -> Reading | None:
+    """What the platform itself has heard in a media item; None if it told nothing."""
+    if not ref.transcript:
+        return None
+    return Reading(
+        kind=f"{CAPABILITIES[ref.kind]}.{KINDS[ReadingForm.TRANSCRIPT]}",
+        text=ref.transcript,
+        provider=ref.platform,
+        model="",
+        attachment_index=index,
+        partial=ref.is_transcript_partial,
+    )
+
+
+def told_attempt(ref: MediaRef) -> Attempt:
+    """The platform's transcript as an attempt that cost nothing."""
+    reason = BEGINNING if ref.is_transcript_partial else BY_PLATFORM
+    return Attempt(provider=ref.platform, model="", outcome=ReadingOutcome.SUCCESS, reason=reason, cached=True)
+
+
+async def note_told(
+    store: TranscriptVerbs, conversation: ConversationKey, told: Iterable[RefRecord], now: datetime
+) -> None:
+    """Store that these were read; a reading matters more than its record."""
+    records = [
+        AttemptRecord(
+            ref=record.ref.id,
+            sha256=record.ref.sha256 or "",
+            channel=conversation.whole_channel,
+            at=now,
+            form=ReadingForm.TRANSCRIPT,
+            attempt=told_attempt(record.ref),
+        )
+        for record in told
+    ]
+    if records:
+        with suppress(StoreError):
+            await store.note_attempts(records)
 
 
 def with_told(read: MessageReadings, told: Mapping[int, RefRecord]) -> MessageReadings:
@@ -29,15 +77,9 @@ def with_told(read: MessageReadings, told: Mapping[int, RefRecord]) -> MessageRe
 def _with_one(read: MessageReadings, index: int, record: RefRecord) -> MessageReadings:
     ref = record.ref
     capability = CAPABILITIES[ref.kind]
-    reading = Reading(
-        kind=f"{capability}.{KINDS[ReadingForm.TRANSCRIPT]}",
-        text=ref.transcript or "",
-        provider=ref.platform,
-        model="",
-        attachment_index=index,
-    )
-    attempt = Attempt(provider=ref.platform, model="", outcome=ReadingOutcome.SUCCESS, reason=BY_PLATFORM, cached=True)
-    entry = AttachmentRecord(index=index, ref=ref.id, attempts=(attempt,), chosen=0)
+    reading = told_reading(ref, index)
+    assert reading is not None
+    entry = AttachmentRecord(index=index, ref=ref.id, attempts=(told_attempt(ref),), chosen=0)
     decisions = tuple(
         replace(each, outcome=ReadingOutcome.SUCCESS, reason="", attachments=(*each.attachments, entry))
         if each.capability is capability

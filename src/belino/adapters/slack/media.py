@@ -105,6 +105,7 @@ def _ref(file: Raw, source: SourceMessage, caption: str | None) -> MediaRef:
         caption=caption,
         locator={"file": words(file, "id")},
         transcript=transcript_of(file),
+        is_transcript_partial=yes(table(table(file, "transcription"), "preview"), "has_more"),
         # The bytes of snippets, posts and canvases change under their id.
         file_id=words(file, "id") if words(file, "mode") == "hosted" else None,
     )
