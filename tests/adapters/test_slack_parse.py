@@ -276,7 +276,7 @@ def test_a_message_that_slack_looks_up_later_is_quoted_with_its_files() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["edit_unfurl", "edit_thread_grew", "edit_transcribed", "message_replied", "message_replied_without_subtype"],
+    ["edit_unfurl", "edit_thread_grew", "message_replied", "message_replied_without_subtype"],
 )
 def test_a_preview_or_a_thread_that_grew_is_no_edit(name: str) -> None:
     assert isinstance(one(name), Unsupported)
@@ -440,3 +440,24 @@ def test_a_picture_on_another_server_has_its_address_in_the_text() -> None:
     said = message("text_channel", bot_id="B1", blocks=[image], attachments=[legacy])
     assert "(a picture: a chart, https://pics.example.com/a.png)" in said.text
     assert "(with a picture: https://pics.example.com/b.png)" in said.text
+
+
+def test_the_change_that_brings_slacks_own_transcript_brings_it_with_the_clip() -> None:
+    edit = one("edit_transcribed")
+    assert isinstance(edit, Edit) and not says_nothing_new(sample("edit_transcribed"))
+    (ref,) = edit.media
+    assert (ref.item, ref.transcript) == ("F0VOICE001", "Can you move the meeting?")
+
+
+@pytest.mark.parametrize(
+    ("transcription", "told"),
+    [
+        ({"status": "complete", "preview": {"content": "Hello", "has_more": True}}, "Hello…"),
+        ({"status": "complete", "preview": {"content": " "}}, None),
+        ({"status": "processing", "preview": {"content": "Hel"}}, None),
+        (None, None),
+    ],
+)
+def test_a_transcript_counts_when_it_is_complete(transcription: object, told: str | None) -> None:
+    clip = {"id": "F2", "subtype": "slack_audio", "mimetype": "audio/mp4", "transcription": transcription}
+    assert message("text_channel", files=[clip]).media[0].transcript == told

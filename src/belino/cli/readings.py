@@ -82,6 +82,7 @@ def _show(args: Namespace) -> int:
     show_table(COLUMNS, [_row(each) for each in answer["attempts"]], empty="it was not read yet")
     for reading in answer["readings"]:
         doubt = ", uncertain" if reading["uncertain"] else ""
+        doubt += ", the beginning only" if reading["partial"] else ""
         print()
         print(paint(clean(f"{reading['kind']} by {reading['provider']} {reading['model']}{doubt}"), "bold"))
         print(clean_lines(reading["text"]))

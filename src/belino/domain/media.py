@@ -49,6 +49,10 @@ class MediaRef:
     """Keys a platform puts into the message: encrypted by storage, never exported, logged or shown."""
     file_id: str | None = None
     """The platform's id of the bytes, if they never change under it: the account fetches such a file once."""
+    transcript: str | None = field(default=None, repr=False)
+    """What the platform itself has heard in it: a reading without bytes and calls; untrusted text."""
+    is_transcript_partial: bool = False
+    """Whether the platform told only the beginning of its transcript."""
     sha256: str | None = None
 
 

@@ -90,6 +90,8 @@ class FileFacts(TypedDict, total=False):
     height: int | None
     caption: str | None
     file_id: str | None
+    transcript: str | None
+    is_transcript_partial: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,6 +147,8 @@ class Reading:
     attachment_index: int = 0
     segments: tuple[ReadSegment, ...] = ()
     uncertain: bool = False
+    partial: bool = False
+    """Whether the media says more than this text."""
 
 
 class ReadingOutcome(StrEnum):

@@ -7,6 +7,7 @@ from belino.domain.media import MediaRef
 from belino.domain.reading import AttemptRecord, Reading, ReadingOutcome
 from belino.storage.store import Store
 from belino.understanding.stored import CAPABILITIES, stored_readings
+from belino.understanding.told import told_reading
 
 ATTEMPTS_SHOWN = 100
 
@@ -66,7 +67,10 @@ async def readings_of(store: Store, media: Sequence[MediaRef]) -> tuple[Reading,
     return tuple(
         reading
         for index, ref in numbered
-        for reading in stored_readings(texts.get(ref.sha256 or "", ()), ref.kind, index)
+        for reading in (
+            *filter(None, [told_reading(ref, index)]),
+            *stored_readings(texts.get(ref.sha256 or "", ()), ref.kind, index),
+        )
     )
 
 
@@ -79,6 +83,7 @@ def reading_json(reading: Reading) -> dict[str, object]:
         "provider": reading.provider,
         "model": reading.model,
         "uncertain": reading.uncertain,
+        "partial": reading.partial,
         "segments": [
             {"start": segment.start, "end": segment.end, "text": segment.text, "speaker": segment.speaker}
             for segment in reading.segments

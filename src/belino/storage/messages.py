@@ -278,7 +278,7 @@ def load(tx: Tx, keys: Keys, rows: Sequence[TableRow], *, until: int = LATEST) -
         return ()
     media = refs_of_messages(tx, keys, [row[_ID] for row in rows])
     voices = {place: own for place, refs in media.items() if (own := _voices(refs))}
-    spoken = spoken_in(tx, voices) if voices else {}
+    spoken = {**_told_spoken(media), **(spoken_in(tx, voices) if voices else {})}
     reactions = _reactions(tx, rows, until)
     conversations = _conversations(tx, rows)
     authors = {said_by: make_author(*said_by) for said_by in {row[_AUTHOR] for row in rows}}
@@ -298,6 +298,17 @@ def load(tx: Tx, keys: Keys, rows: Sequence[TableRow], *, until: int = LATEST) -
 def _voices(refs: Sequence[MediaRef]) -> list[str]:
     """The hashes of the voice messages among refs, as far as they are stored."""
     return [ref.sha256 for ref in refs if ref.kind is MediaKind.VOICE and ref.sha256 is not None]
+
+
+def _told_spoken(media: Mapping[tuple[int, str], Sequence[MediaRef]]) -> dict[tuple[int, str], SpokenText]:
+    """What the platform itself has heard in voice messages, by message and role."""
+    found = {}
+    for place, refs in media.items():
+        told = [ref for ref in refs if ref.kind is MediaKind.VOICE and ref.transcript]
+        if told:
+            text = "\n".join(ref.transcript or "" for ref in told)
+            found[place] = SpokenText(text=text, partial=any(ref.is_transcript_partial for ref in told))
+    return found
 
 
 def _conversations(tx: Tx, rows: Sequence[TableRow]) -> Mapping[int, ConversationKey]:

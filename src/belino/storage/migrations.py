@@ -481,6 +481,12 @@ M042_ACKNOWLEDGED_MESSAGES = """
 ALTER TABLE chat_settings ADD COLUMN acknowledged INTEGER NOT NULL DEFAULT 0;
 """
 
+# What platforms themselves have heard in media, and whether that is only its beginning.
+M043_TRANSCRIPTS = """
+ALTER TABLE refs ADD COLUMN transcript TEXT;
+ALTER TABLE refs ADD COLUMN is_transcript_partial INTEGER NOT NULL DEFAULT 0;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -524,4 +530,5 @@ STEPS = (
     M040_CHANNEL_SERVERS,
     M041_PRIVATE_PARCELS,
     M042_ACKNOWLEDGED_MESSAGES,
+    M043_TRANSCRIPTS,
 )

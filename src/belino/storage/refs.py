@@ -29,9 +29,12 @@ _INSERT = """
 INSERT INTO refs (id, public_name, channel, conversation, message, channel_id, message_id, item,
     author_id, author_name, author_marks, sent, kind, mime, file_name, size, duration, width, height,
     caption, locator, sealed, sha256, created, stored, unclaimed, outcome, file_id,
-    reason)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')
+    transcript, is_transcript_partial, reason)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')
 ON CONFLICT (id) DO UPDATE SET locator = excluded.locator, sealed = excluded.sealed, file_id = excluded.file_id,
+    transcript = coalesce(excluded.transcript, refs.transcript),
+    is_transcript_partial = CASE WHEN excluded.transcript IS NULL THEN refs.is_transcript_partial
+        ELSE excluded.is_transcript_partial END,
     stored = CASE WHEN refs.outcome = 'expired' AND excluded.locator IS NOT NULL THEN excluded.stored
         ELSE refs.stored END,
     reason = CASE WHEN refs.outcome = 'expired' AND excluded.locator IS NOT NULL THEN '' ELSE refs.reason END,
@@ -339,6 +342,8 @@ def _row(keys: Keys, ref: MediaRef, bearer: RefOwner, *, held: bool) -> tuple[ob
         int(bearer.unclaimed),
         MediaOutcome.HELD if held else MediaOutcome.REFERENCED,
         ref.file_id,
+        ref.transcript,
+        int(ref.is_transcript_partial),
     )
 
 
@@ -368,6 +373,8 @@ def _ref(keys: Keys, row: TableRow) -> MediaRef:
         sealed=keys.unseal(row["sealed"], row["id"]),
         sha256=row["sha256"],
         file_id=row["file_id"],
+        transcript=row["transcript"],
+        is_transcript_partial=bool(row["is_transcript_partial"]),
     )
 
 

@@ -7,12 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from belino.context.line_format import fenced
+from belino.context.readings import media_text
 from belino.domain.errors import MediaError, ToolError
 from belino.domain.media import Blob, Block, ImageBlock, MediaRef, TextBlock, Unread
 from belino.domain.reading import ReadingForm
 from belino.domain.safe_text import clean_mime
 from belino.domain.stored import RefRecord
-from belino.domain.tokens import estimate_image_tokens
+from belino.domain.tokens import estimate_image_tokens, estimate_tokens
 from belino.domain.units import NUMBER_MOST, NoRange, format_duration, format_size
 from belino.media.documents import scanned_pages
 from belino.media.fetch import Fetcher
@@ -141,6 +142,8 @@ async def _fetched(context: ToolContext, record: RefRecord, ask: Ask) -> tuple[B
         and (note := _shown_before(context, record, record.ref.id))
     ):
         return (note,)
+    if (heard := await _told(context, record, ask)) is not None:
+        return (heard,)
     blob = await held(context, record)
     with context.fetcher.pin(blob.sha256):
         looked = await _look(context.fetcher, record.ref, blob)
@@ -340,6 +343,19 @@ async def _blocks(context: ToolContext, record: RefRecord, blob: Blob, rendered:
         for picture in rendered.pictures
     ]
     return TextBlock(text=words), *pictures
+
+
+async def _told(context: ToolContext, record: RefRecord, ask: Ask) -> TextBlock | None:
+    """The platform's own whole transcript, without a fetch; None if there is none, or something else is meant."""
+    ref, wish = record.ref, ask.wish
+    if ask.form != "transcript" or ask.find is not None or ask.again or wish.times or ref.is_transcript_partial:
+        return None
+    tokens = estimate_tokens(ref.transcript or "")
+    if not ref.transcript or tokens > (wish.max_tokens or TEXT_TOKENS):
+        return None
+    await context.note(record, f"transcript by {ref.platform}", tokens)
+    about = f"{title(record)}: its transcript by {ref.platform}, without times; again=true has it read here."
+    return TextBlock(text=f"{about}\n{_fenced(context, media_text(ref.transcript))}")
 
 
 def _fenced(context: ToolContext, text: str) -> str:

@@ -47,6 +47,7 @@ from belino.understanding.policy import (
 from belino.understanding.prices import price_of
 from belino.understanding.request import ItemReading, MessageMedia, MessageReadings, Note, ReadingPrice, ReadRange
 from belino.understanding.spending import Spending
+from belino.understanding.told import note_told, with_told
 from belino.understanding.transcribe import Heard, Transcriber
 
 if TYPE_CHECKING:
@@ -126,7 +127,8 @@ class Understanding:
             language=message.language,
             recent_texts=message.recent_texts,
         )
-        items = [_item(index, record) for index, record in enumerate(message.media)]
+        told = {index: record for index, record in enumerate(message.media) if record.ref.transcript}
+        items = [_item(index, record) for index, record in enumerate(message.media) if index not in told]
         candidates = partial(self._entries.candidates, conversation=message.conversation)
         plans = decide(items, self._tools, candidates, situation)
         until = self._room.clock.monotonic() + PAGES_SHARE * self._tools.turn_seconds
@@ -139,7 +141,9 @@ class Understanding:
         ]
         with self._waited_for(*(record.ref.sha256 for record in message.media)):
             await self._run(runs)
-        return _result(plans, [run.outcome() for run in runs])
+        if self._room.store is not None:
+            await note_told(self._room.store, message.conversation, told.values(), self._room.clock.now())
+        return with_told(_result(plans, [run.outcome() for run in runs]), told)
 
     async def _run(self, runs: Sequence[ItemRun]) -> None:
         """Read attachments at the same time, until the time is up."""

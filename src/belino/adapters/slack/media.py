@@ -104,9 +104,19 @@ def _ref(file: Raw, source: SourceMessage, caption: str | None) -> MediaRef:
         height=count(file, "original_h") or count(file, "thumb_video_h") or None,
         caption=caption,
         locator={"file": words(file, "id")},
+        transcript=transcript_of(file),
+        is_transcript_partial=yes(table(table(file, "transcription"), "preview"), "has_more"),
         # The bytes of snippets, posts and canvases change under their id.
         file_id=words(file, "id") if words(file, "mode") == "hosted" else None,
     )
+
+
+def transcript_of(file: Raw) -> str | None:
+    """What Slack has heard in a clip; its preview ends with … where the clip says more."""
+    told = table(file, "transcription")
+    preview = table(told, "preview")
+    text = words(preview, "content").strip() if words(told, "status") == "complete" else ""
+    return (f"{text}…" if yes(preview, "has_more") and not text.endswith("…") else text) or None
 
 
 def _name(file: Raw) -> str | None:

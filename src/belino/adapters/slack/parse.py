@@ -26,7 +26,7 @@ from belino.adapters.slack.content import (
     what_it_is,
     wordings_of,
 )
-from belino.adapters.slack.media import pictures_in, refs_of
+from belino.adapters.slack.media import pictures_in, refs_of, transcript_of
 from belino.domain.choice import KEY
 from belino.domain.commands import parse_command
 from belino.domain.media import MediaRef
@@ -464,10 +464,10 @@ def _really_changed(event: Raw) -> bool:
 
 
 def _content(message: Raw, key: str) -> object:
-    """The compared part: the ids of files and whether they still exist, and the blocks of apps."""
+    """The compared part: the ids of files, whether they still exist and what is said in them; the blocks of apps."""
     match key:
         case "files":
-            return [(words(file, "id"), words(file, "mode")) for file in tables(message, key)]
+            return [(words(file, "id"), words(file, "mode"), transcript_of(file)) for file in tables(message, key)]
         case "attachments":
             return pasted(tables(message, key))
         case "blocks":

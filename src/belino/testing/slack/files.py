@@ -184,7 +184,7 @@ def voice_upload(voice: bytes | FakeUpload) -> tuple[FakeUpload, Json]:
         "audio_wave_samples": [0, 20, 60, 100, 60, 20, 0, 10, 40, 10],
         "transcription": {"status": "processing"},
     }
-    return upload, fields
+    return upload, {**fields, **given.extra}
 
 
 async def receive(request: "web.Request", name: str, folder: Path) -> FakeUpload:
