@@ -67,7 +67,7 @@ async def test_a_change_that_brings_slacks_own_transcript_adds_it_to_the_reading
         assert heard.spoken is not None and heard.spoken.text == "Can you move the meeting?"
         item = await item_json(gateway.store, heard.media[0].id)
     assert item is not None
-    (reading,) = cast(list[dict[str, Any]], item["readings"])
+    (reading,) = cast("list[dict[str, Any]]", item["readings"])
     assert (reading["kind"], reading["provider"], reading["partial"]) == ("audio.transcription", "slack", False)
 
 
@@ -85,5 +85,5 @@ async def test_slacks_own_transcript_is_read_without_bytes_and_calls_and_marked_
         ((_, record),) = await gateway.store.attempts(ref=heard.media[0].id)
         item = await item_json(gateway.store, heard.media[0].id)
     assert (record.attempt.provider, record.attempt.reason, record.attempt.cached) == ("slack", BEGINNING, True)
-    assert item is not None and cast(list[dict[str, Any]], item["readings"])[0]["partial"] is True
+    assert item is not None and cast("list[dict[str, Any]]", item["readings"])[0]["partial"] is True
     assert (slack.calls["files.info"], slack.downloads) == (0, [])
