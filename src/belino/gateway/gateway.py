@@ -50,6 +50,7 @@ from belino.gateway.maintenance import Backups, Maintenance, index_ahead, try_al
 from belino.gateway.media_views import MediaViews
 from belino.gateway.operations import AccountOperations
 from belino.gateway.owners import Groups, Owners
+from belino.gateway.publisher import Publisher
 from belino.gateway.recorder import Recorder, Recording
 from belino.gateway.reload import ConfigSource, MediaReaders, Reloader, no_source
 from belino.gateway.sessions import Sessions
@@ -127,8 +128,14 @@ class Gateway(AccountOperations, MediaViews):
         self.recorder = Recorder(Journal(home.cassettes), secrets=Secrets(secrets_of(config)), clock=self.clock)
         self._agent = agent
         self._health = HealthBoard(self.clock, works=self._account_works, changed=self._health_changed)
+        self.publisher = Publisher(lambda: self.store, lambda: self.config.server)
         self.accounts = Accounts(
-            make_adapter, clock=self.clock, guard=Guard(config.net.allow), witness=self.recorder, health=self._health
+            make_adapter,
+            clock=self.clock,
+            guard=Guard(config.net.allow),
+            witness=self.recorder,
+            health=self._health,
+            publisher=self.publisher,
         )
         self._outside = outside
         """Fetches the URLs an agent names; our own client, unless one is passed."""

@@ -471,6 +471,15 @@ M040_CHANNEL_SERVERS = """
 ALTER TABLE channels ADD COLUMN server TEXT NOT NULL DEFAULT '';
 """
 
+# Links to bytes, for platforms and clients that fetch from us; of each only a keyed hash.
+M041_PUBLISHED_FILES = """
+CREATE TABLE published_files (
+    hash BLOB PRIMARY KEY, sha256 TEXT NOT NULL, name TEXT NOT NULL, mime TEXT NOT NULL, ref TEXT,
+    expires INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX published_files_of_blob ON published_files (sha256);
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -512,4 +521,5 @@ STEPS = (
     M038_FILE_IDS,
     M039_CHOICES,
     M040_CHANNEL_SERVERS,
+    M041_PUBLISHED_FILES,
 )

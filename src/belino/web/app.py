@@ -156,6 +156,7 @@ def _open_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/static/{path:path}", pages.static, requires=public, site=site),
         GuardedRoute("/healthz", owner.healthz, requires=public, site=site),
         GuardedRoute("/api/login", access.log_in, requires=public, site=site, methods=["POST"]),
+        GuardedRoute("/files/{token}", media.serve_published, requires=public, site=site),
         GuardedRoute(hook, hooks.take_hook, requires=public, site=site, methods=EVERY_METHOD),
     ]
 
