@@ -63,3 +63,13 @@ async def test_a_page_of_another_site_does_not_reach_the_tools(site: Any) -> Non
     assert (await call(site, page, "tools/list"))[0] == 200
     assert (await call(site, {**page, "Origin": "http://evil.test"}, "tools/list"))[0] == 403
     assert (await call(site, {**await site.token(), "Host": "evil.test"}, "tools/list"))[0] == 421
+    with_token = {**await site.token(), "Origin": "http://evil.test"}
+    assert (await call(site, with_token, "tools/list"))[0] == 403
+
+
+async def test_a_client_without_a_token_is_told_which_one_it_needs(site: Any) -> None:
+    for headers in ({}, {"Authorization": "Bearer wrong"}):
+        status, body, told = await site.ask("POST", "/mcp", headers=headers, json={})
+        assert status == 401
+        assert told["www-authenticate"] == 'Bearer realm="belino"'
+        assert "belino token create --conversation" in body["error"]["message"]

@@ -437,6 +437,7 @@ class Gateway(AccountOperations, MediaViews):
                 wake_words=lambda where: wake_words(
                     self.store, where, self._access.get((where.platform, where.account))
                 ),
+                link=self.publisher.media,
             ),
             history=self.history,
             replies=self._replies,

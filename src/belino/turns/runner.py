@@ -88,6 +88,7 @@ class TurnRunner:
         self._fetcher = media.fetcher
         self._renderer = media.renderer
         self._understanding = media.understanding
+        self._link = media.link
         self._wake_words = media.wake_words
         self._reader = TurnReader(
             store,
@@ -482,6 +483,7 @@ class TurnRunner:
             manifest=progress.context if progress else (),
             shown_now=progress.shown_now if progress else set(),
             answers=progress.answers if progress else (),
+            link=self._link,
         )
         offers = progress.offers if progress else None
         outlet = partial(self._replies.outlet, conversation, offers) if shown is None else None

@@ -10,6 +10,7 @@ from belino.domain.errors import NoSuchMessage, SeveralMessages, ToolError
 from belino.tools.arguments import Arguments
 from belino.tools.server import App, McpDoor
 from belino.turns.preview import as_json, preview
+from belino.web.auth import refuse_foreign_page
 from belino.web.fields import parse_conversation
 from belino.web.request_context import RouteCall
 from belino.web.responses import Code, Refusal, answer, bad_request, not_found
@@ -86,6 +87,7 @@ def _listed(text: str) -> list[str]:
 
 async def serve_mcp(call: RouteCall) -> App:
     """The tools of one conversation, for an MCP client: a channel's token opens its own, the command line names one."""
+    refuse_foreign_page(call.request, call.site.origins)  # a token does not make a page of another site ours
     named = call.request.headers.get(CONVERSATION_HEADER)
     conversation = parse_conversation(named) if named else call.visitor.grant.conversation
     if conversation is None:
