@@ -73,3 +73,24 @@ async def test_a_client_without_a_token_is_told_which_one_it_needs(site: Any) ->
         assert status == 401
         assert told["www-authenticate"] == 'Bearer realm="belino"'
         assert "belino token create --conversation" in body["error"]["message"]
+
+
+async def test_a_client_sends_a_message_and_replies_to_one_of_its_own_channel_only(site: Any) -> None:
+    await site.gateway.store.open_conversation(OTHER, "Other", ChatType.DIRECT)
+    token = await site.token(MAIN)
+    async with site.socket() as chat:
+        said = await chat.call("chat.send", conversation=str(MAIN), message="hello")
+        foreign = await chat.call("chat.send", conversation=str(OTHER), message="hello")
+        own = said["payload"]["message"]["id"]
+        given = {"text": "The **boat** leaves at nine", "reply_to": own}
+        _, sent = await call(site, token, "tools/call", name="send_message", arguments=given)
+        assert not sent["result"]["isError"], sent
+        shown = await chat.event("message")
+        while "boat" not in str(shown):
+            shown = await chat.event("message")
+    for wrong in (foreign["payload"]["message"]["id"], "unknown"):
+        arguments = {"text": "x", "reply_to": wrong}
+        _, refused = await call(site, token, "tools/call", name="send_message", arguments=arguments)
+        assert refused["result"]["isError"]
+    assert shown["message"]["reply_to"] == own
+    assert [each.text for each in await site.gateway.store.parcels(limit=50) if each.text == "x"] == []

@@ -56,6 +56,7 @@ ABOUT_TOOLS = {
     "fetch_media": AboutTool(title="Fetch media", reads_only=True),
     "channel_context": AboutTool(title="Search the channel", reads_only=True),
     "channel_messages": AboutTool(title="Read messages", reads_only=True),
+    "send_message": AboutTool(title="Send a message"),
     "send_media": AboutTool(title="Send a file"),
     "react": AboutTool(title="React to a message", repeatable=True),
     "edit_message": AboutTool(title="Edit a message", destroys=True, repeatable=True),

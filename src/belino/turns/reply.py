@@ -143,6 +143,13 @@ class Replies:
         self._put(where)
         return own
 
+    async def say(self, where: ConversationKey, text: str, reply_to: str | None) -> None:
+        """Send a text outside a turn."""
+        reply = Reply(conversation=where, text=text, reply_to=reply_to)
+        trace = f"unasked-{secrets.randbits(62):x}"
+        await self._store.put_parcels(plan(reply, (), self._limits(where), turn=NO_TURN, trace=trace))
+        self._put(where)
+
     async def parcels(
         self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note, choices: Sequence[Choice] = ()
     ) -> tuple[Parcel, ...]:

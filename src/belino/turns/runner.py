@@ -498,6 +498,7 @@ class TurnRunner:
             told=self._tell_messages,
             silence=progress.stay_silent if progress else None,
             ask=partial(self._ask, progress) if progress else None,
+            say=None if progress else self._replies.say,
         )
 
     async def _ask(self, progress: TurnProgress, question: str, choices: Sequence[Choice]) -> str:
