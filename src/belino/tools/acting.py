@@ -40,16 +40,14 @@ def _spec(name: str, description: str, properties: Mapping[str, object], *, opti
     return ToolSpec(name=name, description=description, schema=schema)
 
 
-SEND_MESSAGE = _spec(
-    "send_message", "Send a message here at once.", {"text": _TEXT, "reply_to": _TEXT}, optional=("reply_to",)
-)
-REACT = _spec("react", "React to a message of this channel with one emoji.", {**_MESSAGE, "emoji": _TEXT})
-EDIT_MESSAGE = _spec("edit_message", "Replace the text of a message you sent.", {**_MESSAGE, "text": _TEXT})
+SEND_MESSAGE = _spec("send_message", "Send a message.", {"text": _TEXT, "reply_to": _TEXT}, optional=("reply_to",))
+REACT = _spec("react", "React to a message with one emoji.", {**_MESSAGE, "emoji": _TEXT})
+EDIT_MESSAGE = _spec("edit_message", "Edit a message you sent.", {**_MESSAGE, "text": _TEXT})
 DELETE_MESSAGE = _spec("delete_message", "Delete a message you sent.", _MESSAGE)
-STAY_SILENT = _spec("stay_silent", "Send no answer to this message.", {"reason": _TEXT})
+STAY_SILENT = _spec("stay_silent", "Send no answer.", {"reason": _TEXT})
 ASK_USER = _spec(
     "ask_user",
-    "Ask with buttons. The choice comes later, as a message.",
+    "Ask with buttons. The choice comes as a message.",
     {
         "question": _TEXT,
         "choices": {"type": "array", "items": _TEXT, "minItems": LEAST, "maxItems": MOST},
