@@ -11,15 +11,18 @@ import httpx2
 import pybase64
 import pytest
 import uvicorn
-from mcp import Client
-from mcp_types import CallToolResult, ImageContent, TextContent
+from mcp import Client, MCPError
+from mcp_types import BlobResourceContents, CallToolResult, ImageContent, ResourceLink, TextContent
 
 from belino.domain.errors import StoreError, ToolError
 from belino.domain.media import Block, FileBlock, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey
 from belino.media.fetch import MediaConfig
 from belino.testing.files import make_pdf, make_png
-from belino.tools.server import App, McpDoor
+from belino.tools import resources
+from belino.tools.acting import ASK_USER, DELETE_MESSAGE, EDIT_MESSAGE, REACT, STAY_SILENT
+from belino.tools.server import ABOUT_TOOLS, App, McpDoor
+from belino.tools.toolbox import SPECS
 from tools.town import HERE, THERE, File, Town
 
 pytestmark = pytest.mark.slow
@@ -64,6 +67,7 @@ def as_content(blocks: tuple[Block, ...]) -> list[object]:
                 content.append(("image", block.mime, block.data))
             case FileBlock():
                 content.append(("text", f"File: {block.path.parent.name}/{block.path.name} ({block.mime})"))
+                content.append(("link", f"belino://media/{block.ref}"))
     return content
 
 
@@ -72,6 +76,8 @@ def on_the_wire(result: CallToolResult) -> list[object]:
     for item in result.content:
         if isinstance(item, ImageContent):
             content.append(("image", item.mime_type, pybase64.b64decode(item.data, validate=True)))
+        elif isinstance(item, ResourceLink):
+            content.append(("link", item.uri))
         else:
             assert isinstance(item, TextContent)
             content.append(("text", item.text))
@@ -87,6 +93,65 @@ async def test_the_tools_are_the_toolboxs_own(town: Town, mode: str) -> None:
     assert [(tool.name, tool.description, tool.input_schema) for tool in listed.tools] == [
         (spec.name, spec.description, dict(spec.schema)) for spec in specs
     ]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_is_told_how_to_use_the_tools_and_which_of_them_change_something(town: Town, mode: str) -> None:
+    async with client_of(town, mode=mode) as client:
+        told = client.instructions
+        tools = (await client.list_tools()).tools
+    assert told is not None and "channel_context(intent)" in told and "never an instruction" in told
+    assert all(tool.title and tool.annotations and tool.annotations.read_only_hint for tool in tools)
+    assert set(ABOUT_TOOLS) >= {
+        spec.name for spec in (*SPECS, REACT, EDIT_MESSAGE, DELETE_MESSAGE, ASK_USER, STAY_SILENT)
+    }
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_every_media_item_of_the_channel_is_a_resource_with_its_bytes(town: Town, mode: str) -> None:
+    sound = b"OggS" + bytes(2_000)
+    _, (picture, voice) = await town.say(
+        "Hi", File(content=PNG, name="p.png"), File(content=sound, name="v.bin", mime="application/octet-stream")
+    )
+    _, (foreign,) = await town.say("", File(content=PNG), where=THERE)
+    async with client_of(town, mode=mode) as client:
+        (template,) = (await client.list_resource_templates()).resource_templates
+        assert template.uri_template == "belino://media/{ref}"
+        listed = await client.list_resources()
+        assert {each.uri for each in listed.resources} == {f"belino://media/{ref}" for ref in (picture, voice)}
+        (read,) = (await client.read_resource(f"belino://media/{voice}")).contents
+        assert isinstance(read, BlobResourceContents)
+        assert pybase64.b64decode(read.blob) == sound
+        opened = list(town.opened)
+        for wrong in (f"belino://media/{foreign}", "belino://media/tg_000000000000", "file:///etc/passwd", "x"):
+            with pytest.raises(MCPError, match="no such media"):
+                await client.read_resource(wrong)
+        assert town.opened == opened
+
+
+async def test_resources_are_listed_page_by_page(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "PAGE", 2)
+    refs = [(await town.say("", File(content=PNG)))[1][0] for _ in range(5)]
+    found: list[str] = []
+    async with client_of(town) as client:
+        page = await client.list_resources()
+        found += [each.name for each in page.resources]
+        while page.next_cursor is not None:
+            page = await client.list_resources(cursor=page.next_cursor)
+            found += [each.name for each in page.resources]
+        with pytest.raises(MCPError, match="cursor must be"):
+            await client.list_resources(cursor="x")
+    assert found == refs[::-1]
+
+
+async def test_a_resource_beyond_the_limit_is_refused_with_its_size(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resources, "READ_BYTES", len(PNG) - 1)
+    _, (ref,) = await town.say("", File(content=PNG))
+    async with client_of(town) as client:
+        with pytest.raises(MCPError, match="a resource gives at most"):
+            await client.read_resource(f"belino://media/{ref}")
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

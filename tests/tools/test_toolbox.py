@@ -13,6 +13,7 @@ from belino.domain.media import ImageBlock, TextBlock
 from belino.domain.outcome import Stage
 from belino.net.redact import hide
 from belino.testing.files import make_png
+from belino.tools.acting import ASK_USER, DELETE_MESSAGE, EDIT_MESSAGE, REACT, SEND_MESSAGE, STAY_SILENT
 from belino.tools.toolbox import SPECS, called_with
 from tools.town import HERE, SECRET, THERE, File, Town
 
@@ -40,6 +41,16 @@ def test_the_descriptions_of_the_five_tools_cost_a_model_at_most_1300_tokens() -
         for spec in SPECS
     ]
     assert len(told) == 5 and sum(len(vocabulary.encode(each)) for each in told) <= 1_300
+
+
+def test_the_descriptions_of_all_tools_cost_a_model_at_most_1700_tokens() -> None:
+    vocabulary = splintr.Tokenizer.from_pretrained("o200k_base")
+    every = (*SPECS, SEND_MESSAGE, REACT, EDIT_MESSAGE, DELETE_MESSAGE, STAY_SILENT, ASK_USER)
+    told = [
+        json.dumps({"name": spec.name, "description": spec.description, "parameters": spec.schema}, ensure_ascii=False)
+        for spec in every
+    ]
+    assert sum(len(vocabulary.encode(each)) for each in told) <= 1_700
 
 
 @pytest.mark.parametrize("tool", TOOLS)

@@ -86,6 +86,8 @@ async def test_a_page_of_another_site_does_not_reach_the_tools(site: Any) -> Non
     assert (await call(site, page, "tools/list"))[0] == 200
     assert (await call(site, {**page, "Origin": "http://evil.test"}, "tools/list"))[0] == 403
     assert (await call(site, {**await site.token(), "Host": "evil.test"}, "tools/list"))[0] == 421
+    with_token = {**await site.token(), "Origin": "http://evil.test"}
+    assert (await call(site, with_token, "tools/list"))[0] == 403
 
 
 async def test_the_token_of_a_turn_is_refused_to_a_foreign_page_and_opens_no_other_route(site: Any) -> None:
@@ -102,3 +104,32 @@ async def test_the_token_of_a_turn_is_refused_to_a_foreign_page_and_opens_no_oth
         for path in ("/mcp", "/api/messages", "/api/status"):
             assert (await site.ask("GET", path, headers=bearer))[0] == 401
     assert (await site.ask("POST", "/mcp/turn", headers=plain, json=asked))[0] == 401
+
+
+async def test_a_client_without_a_token_is_told_which_one_it_needs(site: Any) -> None:
+    for headers in ({}, {"Authorization": "Bearer wrong"}):
+        status, body, told = await site.ask("POST", "/mcp", headers=headers, json={})
+        assert status == 401
+        assert told["www-authenticate"] == 'Bearer realm="belino"'
+        assert "belino token create --conversation" in body["error"]["message"]
+
+
+async def test_a_client_sends_a_message_and_replies_to_one_of_its_own_channel_only(site: Any) -> None:
+    await site.gateway.store.open_conversation(OTHER, "Other", ChatType.DIRECT)
+    token = await site.token(MAIN)
+    async with site.socket() as chat:
+        said = await chat.call("chat.send", conversation=str(MAIN), message="hello")
+        foreign = await chat.call("chat.send", conversation=str(OTHER), message="hello")
+        own = said["payload"]["message"]["id"]
+        given = {"text": "The **boat** leaves at nine", "reply_to": own}
+        _, sent = await call(site, token, "tools/call", name="send_message", arguments=given)
+        assert not sent["result"]["isError"], sent
+        shown = await chat.event("message")
+        while "boat" not in str(shown):
+            shown = await chat.event("message")
+    for wrong in (foreign["payload"]["message"]["id"], "unknown"):
+        arguments = {"text": "x", "reply_to": wrong}
+        _, refused = await call(site, token, "tools/call", name="send_message", arguments=arguments)
+        assert refused["result"]["isError"]
+    assert shown["message"]["reply_to"] == own
+    assert [each.text for each in await site.gateway.store.parcels(limit=50) if each.text == "x"] == []

@@ -47,6 +47,9 @@ class ServerConfig:
     public_url: str | None = setting(
         None, "The URL at which people and platforms reach belino, if it differs from the bind address."
     )
+    publish_minutes: int = setting(
+        60, "How long a link to a file, made for a platform or an MCP client, is valid.", least=1
+    )
     login_minutes: int = setting(10, "How long a login link may be used, once.", least=1)
     session_hours: int = setting(12, "How long a browser stays logged in.", least=1)
     frame_attachment_bytes: int = setting(

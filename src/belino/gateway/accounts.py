@@ -15,6 +15,7 @@ from belino.domain.message import Message
 from belino.domain.ports import Adapter, AdapterContext, Clock, Taken, TakesOver
 from belino.gateway.adapter_context import AccountContext, PayloadWitness
 from belino.gateway.health import HealthBoard
+from belino.gateway.publisher import Publisher
 from belino.net.guard import Guard
 
 STOP_SECONDS = 10.0
@@ -64,7 +65,14 @@ class Accounts:
     """The adapters of all accounts; a running one can be replaced or removed without affecting the others."""
 
     def __init__(
-        self, make: MakeAdapter, *, clock: Clock, guard: Guard, witness: PayloadWitness, health: HealthBoard
+        self,
+        make: MakeAdapter,
+        *,
+        clock: Clock,
+        guard: Guard,
+        witness: PayloadWitness,
+        health: HealthBoard,
+        publisher: Publisher,
     ) -> None:
         self.adapters: dict[Account, Adapter] = {}
         """Shared with everything that sends, fetches or reads history."""
@@ -73,6 +81,7 @@ class Accounts:
         self._guard = guard
         self._witness = witness
         self._health = health
+        self._publisher = publisher
         self._contexts: dict[Account, AccountContext] = {}
         self._made: list[AccountContext] = []
         self._nudges: dict[Account, asyncio.Event] = {}
@@ -82,7 +91,9 @@ class Accounts:
 
     def make(self, config: AdapterConfig) -> MadeAccount:
         """Make the adapter of an account; ConfigError if it cannot be made."""
-        context = AccountContext(config, self._clock, self._guard, self._witness, self._health)
+        context = AccountContext(
+            config, self._clock, self._guard, self._witness, self._health, publish=self._publisher.file
+        )
         self._made.append(context)
         return MadeAccount(config=config, adapter=self._make(config, context), context=context)
 

@@ -1,6 +1,6 @@
 """Adapter context: what the gateway gives to an adapter: its account's name, one HTTP client and the clock."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
@@ -39,6 +39,8 @@ class AccountContext:
         guard: Guard,
         witness: PayloadWitness | None = None,
         health: ReportsHealth | None = None,
+        *,
+        publish: Callable[[OutgoingFile], Awaitable[str]] | None = None,
     ) -> None:
         self.account = config.account
         self.clock = clock
@@ -49,10 +51,13 @@ class AccountContext:
         self._key = (config.platform, config.account)
         self._witness = witness
         self._health = health
+        self._publish = publish
 
     async def publish(self, file: OutgoingFile) -> str:
-        """Not supported: no platform that downloads from us is implemented yet."""
-        raise ConfigError(f"{file.name} cannot be published: this belino does not serve files to platforms")
+        """A link under which the platform may fetch a file; ConfigError without a public address, or a gateway."""
+        if self._publish is None:
+            raise ConfigError(f"{file.name} cannot be published: no gateway runs that could serve it")
+        return await self._publish(file)
 
     def open_below(self, folder: Path, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """The bytes of a file below a folder of this machine."""

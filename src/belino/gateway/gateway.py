@@ -51,6 +51,7 @@ from belino.gateway.maintenance import Backups, Maintenance, index_ahead, try_al
 from belino.gateway.media_views import MediaViews
 from belino.gateway.operations import AccountOperations
 from belino.gateway.owners import Groups, Owners
+from belino.gateway.publisher import Publisher
 from belino.gateway.recorder import Recorder, Recording
 from belino.gateway.reload import ConfigSource, MediaReaders, Reloader, no_source
 from belino.gateway.sessions import Sessions
@@ -131,8 +132,14 @@ class Gateway(AccountOperations, MediaViews):
         self.recorder = Recorder(Journal(home.cassettes), secrets=Secrets(secrets_of(config)), clock=self.clock)
         self._agent = agent
         self._health = HealthBoard(self.clock, works=self._account_works, changed=self._health_changed)
+        self.publisher = Publisher(lambda: self.store, lambda: self.config.server)
         self.accounts = Accounts(
-            make_adapter, clock=self.clock, guard=Guard(config.net.allow), witness=self.recorder, health=self._health
+            make_adapter,
+            clock=self.clock,
+            guard=Guard(config.net.allow),
+            witness=self.recorder,
+            health=self._health,
+            publisher=self.publisher,
         )
         self._outside = outside
         """Fetches the URLs an agent names; our own client, unless one is passed."""
@@ -464,6 +471,7 @@ class Gateway(AccountOperations, MediaViews):
                 wake_words=lambda where: wake_words(
                     self.store, where, self._access.get((where.platform, where.account))
                 ),
+                link=self.publisher.media,
             ),
             history=self.history,
             replies=self._replies,

@@ -37,8 +37,9 @@ def find_blob(tx: Tx, sha256: str) -> TableRow | None:
 
 
 def delete_blob(tx: Tx, sha256: str) -> int:
-    """Delete a blob's row and the file ids that lead to it; returns how many rows of blobs there were."""
+    """Delete a blob's row and the file ids and links that lead to it; returns how many rows of blobs there were."""
     tx.execute("DELETE FROM file_ids WHERE sha256 = ?", (sha256,))
+    tx.execute("DELETE FROM published_files WHERE sha256 = ?", (sha256,))
     return tx.execute("DELETE FROM blobs WHERE sha256 = ?", (sha256,)).rowcount
 
 

@@ -27,12 +27,13 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 class Keys:
     """Subkeys of the key file, one per purpose, so that no hash is valid for another purpose."""
 
-    __slots__ = ("_grant", "_message", "_pairing", "_public", "_ref", "_seal", "instance", "word_key")
+    __slots__ = ("_grant", "_message", "_pairing", "_public", "_published", "_ref", "_seal", "instance", "word_key")
 
     def __init__(self, key: bytes) -> None:
         self._ref = hmac.digest(key, b"belino ref id", "sha256")
         self._message = hmac.digest(key, b"belino message code", "sha256")
         self._public = hmac.digest(key, b"belino public name", "sha256")
+        self._published = hmac.digest(key, b"belino published file", "sha256")
         self._grant = hmac.digest(key, b"belino grant", "sha256")
         self._pairing = hmac.digest(key, b"belino pairing", "sha256")
         self._seal = hmac.digest(key, b"belino seal", "sha256")
@@ -54,6 +55,10 @@ class Keys:
     def public_name(self, ref_id: str) -> str:
         """The name under which a ref's bytes are served."""
         return _base32(hmac.digest(self._public, ref_id.encode(), "sha256"), PUBLIC_NAME_CHARS)
+
+    def published_hash(self, token: str) -> bytes:
+        """The stored hash of a link to a published file."""
+        return hmac.digest(self._published, token.encode("utf-8", "surrogatepass"), "sha256")
 
     def grant_hash(self, secret: str) -> bytes:
         """The stored hash of a secret."""

@@ -487,6 +487,15 @@ ALTER TABLE refs ADD COLUMN transcript TEXT;
 ALTER TABLE refs ADD COLUMN is_transcript_partial INTEGER NOT NULL DEFAULT 0;
 """
 
+# Links to bytes, for platforms and clients that fetch from us; of each only a keyed hash.
+M044_PUBLISHED_FILES = """
+CREATE TABLE published_files (
+    hash BLOB PRIMARY KEY, sha256 TEXT NOT NULL, name TEXT NOT NULL, mime TEXT NOT NULL, ref TEXT,
+    expires INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX published_files_of_blob ON published_files (sha256);
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -531,4 +540,5 @@ STEPS = (
     M041_PRIVATE_PARCELS,
     M042_ACKNOWLEDGED_MESSAGES,
     M043_TRANSCRIPTS,
+    M044_PUBLISHED_FILES,
 )

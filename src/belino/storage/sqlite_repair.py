@@ -306,6 +306,7 @@ def _rebuild_uses(connection: sqlite3.Connection, blobs: Path, now: int) -> None
             connection.execute("INSERT INTO blobs VALUES (?, ?, ?, ?)", (row["sha256"], row["mime"], size, now))
     connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
     connection.execute("DELETE FROM file_ids WHERE sha256 NOT IN (SELECT sha256 FROM blobs)")
+    connection.execute("DELETE FROM published_files WHERE sha256 NOT IN (SELECT sha256 FROM blobs)")
 
 
 def _hold(connection: sqlite3.Connection, now: int) -> int:

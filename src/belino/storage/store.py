@@ -30,6 +30,7 @@ from belino.storage.library_verbs import LibraryVerbs
 from belino.storage.outbox import OutboxVerbs
 from belino.storage.owner import OwnerVerbs
 from belino.storage.participation import ParticipationVerbs
+from belino.storage.published import PublishedVerbs
 from belino.storage.read_ahead import ReadAheadVerbs
 from belino.storage.search_rows import SearchIndex
 from belino.storage.short_ids import fill_short_ids
@@ -85,6 +86,7 @@ class Store(
     TranscriptVerbs,
     ReadAheadVerbs,
     SpeechVerbs,
+    PublishedVerbs,
     AccessVerbs,
     OwnerVerbs,
     ChoiceVerbs,

@@ -1,4 +1,4 @@
-"""Acting tools: react, edit_message, delete_message and stay_silent, where the platform and the operator allow them."""
+"""Acting tools: send, change, ask or stay silent, where the platform and the operator allow it."""
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -32,7 +32,6 @@ _LABELLED: Mapping[str, object] = {
     "type": "object",
     "properties": {"label": _TEXT, "value": _TEXT},
     "required": ["label", "value"],
-    "additionalProperties": False,
 }
 
 
@@ -46,17 +45,18 @@ def _spec(name: str, description: str, properties: Mapping[str, object], *, opti
     return ToolSpec(name=name, description=description, schema=schema)
 
 
-REACT = _spec("react", "React to a message of this channel with one emoji.", {**_MESSAGE, "emoji": _TEXT})
-EDIT_MESSAGE = _spec("edit_message", "Replace the text of a message you sent.", {**_MESSAGE, "text": _TEXT})
+SEND_MESSAGE = _spec("send_message", "Send a message.", {"text": _TEXT, "reply_to": _TEXT}, optional=("reply_to",))
+REACT = _spec("react", "React to a message with one emoji.", {**_MESSAGE, "emoji": _TEXT})
+EDIT_MESSAGE = _spec("edit_message", "Edit a message you sent.", {**_MESSAGE, "text": _TEXT})
 DELETE_MESSAGE = _spec("delete_message", "Delete a message you sent.", _MESSAGE)
-STAY_SILENT = _spec("stay_silent", "Send no answer to this message.", {"reason": _TEXT})
+STAY_SILENT = _spec("stay_silent", "Send no answer.", {"reason": _TEXT})
 ASK_USER = _spec(
     "ask_user",
-    "Ask with buttons. The choice comes later, as a message.",
+    "Ask with buttons. The choice comes as a message.",
     {
         "question": _TEXT,
         "choices": {"type": "array", "items": {"anyOf": [_TEXT, _LABELLED]}, "minItems": LEAST, "maxItems": MOST},
-        "anyone": {"type": "boolean", "description": "Whether others may choose, too."},
+        "anyone": {"type": "boolean"},
     },
     optional=("anyone",),
 )
@@ -78,11 +78,15 @@ class Acting:
     """Ends the turn without an answer; None outside a turn."""
     ask: Callable[[str, Sequence[Choice]], Awaitable[str]] | None = None
     """Sends a question with choices; None outside a turn."""
+    say: Callable[[ConversationKey, str, str | None], Awaitable[object]] | None = None
+    """Sends a text, as an answer to a message if one is given; None in a turn, which has an answer."""
 
     def tools(self, context: ToolContext) -> Mapping[str, tuple[ToolSpec, Tool]]:
         """The tools that the platform supports and the operator permits."""
         actions = _Actions(self, context)
         found: list[tuple[ToolSpec, Tool]] = []
+        if self.adapter is not None and self.say is not None:
+            found.append((SEND_MESSAGE, actions.send_message))
         if isinstance(self.adapter, Reacts) and "react" in self.may:
             found.append((REACT, actions.react))
         if isinstance(self.adapter, Edits) and "edit" in self.may:
@@ -102,6 +106,16 @@ class _Actions:
     def __init__(self, acting: Acting, context: ToolContext) -> None:
         self._acting = acting
         self._context = context
+
+    async def send_message(self, given: Mapping[str, object]) -> tuple[Block, ...]:
+        arguments = Arguments(given, ("text", "reply_to"))
+        text, where, answered = arguments.words("text", most=EDIT_CHARS), self._context.conversation, None
+        if arguments.text("reply_to") is not None:
+            message = await self._named(arguments, "reply_to")
+            where, answered = message.conversation, message.id
+        assert self._acting.say is not None
+        await self._acting.say(where, text, answered)
+        return (TextBlock(text="It goes out now."),)
 
     async def react(self, given: Mapping[str, object]) -> tuple[Block, ...]:
         arguments = Arguments(given, ("message_id", "emoji"))
@@ -176,11 +190,11 @@ class _Actions:
         await self._acting.told(message.conversation, [message.id])
         return (TextBlock(text=says),)
 
-    async def _named(self, arguments: Arguments) -> StoredMessage:
-        name = arguments.words("message_id", most=EDIT_CHARS)
+    async def _named(self, arguments: Arguments, argument: str = "message_id") -> StoredMessage:
+        name = arguments.words(argument, most=EDIT_CHARS)
         found = (await self._context.library.messages_named(self._context.channel, [name]))[name]
         if len(found) != 1 or found[0].deleted is not None:
-            raise ToolError("message_id must be the id of one message of this channel that is not deleted")
+            raise ToolError(f"{argument} must be the id of one message of this channel that is not deleted")
         return found[0]
 
     async def _own(self, arguments: Arguments) -> StoredMessage:

@@ -43,7 +43,7 @@ CHANNEL_MESSAGES = ToolSpec(
     description=(
         "Read this channel in full: a thread by the id of its first message (thread_id: that message and the newest "
         "max_replies replies), messages by their ids (message_ids), a media item by its ref (media_artifact_id, as "
-        "fetch_media gives it), or several of these at once. Ids that are not of this channel are listed as not found."
+        "fetch_media gives it), or several of these at once."
     ),
     schema={
         "type": "object",

@@ -49,7 +49,7 @@ AUTO = "auto"
 NO_FILE = "there is no such file in this conversation's folders; save it there first, then give its path"
 
 _PROPERTIES: Mapping[str, object] = {
-    "path": {"type": "string", "description": "A file in your folder, as fetch_media or you wrote it."},
+    "path": {"type": "string", "description": "A file in your folder."},
     "ref": {"type": "string"},
     "url": {"type": "string", "description": "A public http(s) address."},
     "caption": {"type": "string"},
@@ -62,8 +62,7 @@ SEND_MEDIA = ToolSpec(
     name="send_media",
     description=(
         "Send a file along with your answer: a file in this conversation's own folders (path), media of this channel "
-        "(ref), or a file at a public URL (url); give exactly one. It is resized or re-encoded only as far as the "
-        "platform demands, and you are told how it will be sent."
+        "(ref), or a file at a public URL (url); give exactly one. You are told how it will be sent."
     ),
     schema={
         "type": "object",

@@ -7,19 +7,25 @@ token is invalid at once. Host, Origin and token are checked by `web/` before a 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from belino import __version__
+from belino.context.prompt import tool_instructions
 from belino.domain.errors import ToolError
 from belino.domain.media import AudioBlock, Block, DocumentBlock, FileBlock, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey
-from belino.domain.turn import Toolbox
-from belino.tools.toolbox import FAILED
+from belino.domain.safe_text import clean_mime
+from belino.domain.stored import RefRecord
+from belino.domain.turn import Toolbox, ToolSpec
+from belino.tools.resources import TEMPLATE, MediaResources, uri_of
+from belino.tools.tool_context import NO_MEDIA, title
+from belino.tools.toolbox import FAILED, ScopedToolbox
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
-    from mcp_types import CallToolResult, ContentBlock
+    from mcp_types import CallToolResult, ContentBlock, ListResourcesResult, ReadResourceResult, Resource, Tool
 
 SERVER_NAME = "belino"
 BODY_BYTES = 1024 * 1024
@@ -31,6 +37,33 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AboutTool:
+    """What a client may tell people about a tool before it is called."""
+
+    title: str
+    reads_only: bool = False
+    destroys: bool = False
+    repeatable: bool = False
+    """A second call with the same arguments changes nothing more."""
+    acts_outside: bool = True
+
+
+ABOUT_TOOLS = {
+    "list_media": AboutTool(title="List media", reads_only=True, acts_outside=False),
+    "fetch_media": AboutTool(title="Fetch media", reads_only=True),
+    "channel_context": AboutTool(title="Search the channel", reads_only=True),
+    "channel_messages": AboutTool(title="Read messages", reads_only=True),
+    "send_message": AboutTool(title="Send a message"),
+    "send_media": AboutTool(title="Send a file"),
+    "react": AboutTool(title="React to a message", repeatable=True),
+    "edit_message": AboutTool(title="Edit a message", destroys=True, repeatable=True),
+    "delete_message": AboutTool(title="Delete a message", destroys=True, repeatable=True),
+    "ask_user": AboutTool(title="Ask with choices"),
+    "stay_silent": AboutTool(title="Send no answer", repeatable=True, acts_outside=False),
+}
 
 
 class McpDoor:
@@ -69,21 +102,96 @@ async def _serve_once(toolbox: Toolbox, scope: Scope, receive: Receive, send: Se
 
 
 def make_server(toolbox: Toolbox) -> "Server[Any]":
-    """An MCP server whose tools are exactly the toolbox's."""
+    """An MCP server whose tools are exactly the toolbox's, and whose resources are its channel's media."""
     import mcp_types as types
     from mcp.server.lowlevel import Server
 
     async def list_tools(_context: object, _params: object) -> types.ListToolsResult:
-        tools = [
-            types.Tool(name=spec.name, description=spec.description, input_schema=dict(spec.schema))
-            for spec in toolbox.specs
-        ]
-        return types.ListToolsResult(tools=tools)
+        return types.ListToolsResult(tools=[_tool(spec) for spec in toolbox.specs])
 
     async def call_tool(_context: object, params: types.CallToolRequestParams) -> types.CallToolResult:
         return await _call(toolbox, params.name, params.arguments or {})
 
-    return Server(SERVER_NAME, version=__version__, on_list_tools=list_tools, on_call_tool=call_tool)
+    async def list_resources(
+        _context: object, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        return await _list_resources(toolbox, params.cursor if params else None)
+
+    async def list_templates(_context: object, _params: object) -> types.ListResourceTemplatesResult:
+        one = types.ResourceTemplate(uri_template=TEMPLATE, name="media", description="A media item by its ref.")
+        return types.ListResourceTemplatesResult(resource_templates=[one])
+
+    async def read_resource(_context: object, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        return await _read_resource(toolbox, params.uri)
+
+    return Server(
+        SERVER_NAME,
+        version=__version__,
+        instructions=tool_instructions(),
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+    )
+
+
+def _tool(spec: ToolSpec) -> "Tool":
+    from mcp_types import Tool, ToolAnnotations
+
+    about = ABOUT_TOOLS[spec.name]
+    return Tool(
+        name=spec.name,
+        title=about.title,
+        description=spec.description,
+        input_schema=dict(spec.schema),
+        annotations=ToolAnnotations(
+            read_only_hint=about.reads_only,
+            destructive_hint=about.destroys,
+            idempotent_hint=about.reads_only or about.repeatable,
+            open_world_hint=about.acts_outside,
+        ),
+    )
+
+
+async def _list_resources(toolbox: Toolbox, cursor: str | None) -> "ListResourcesResult":
+    from mcp import MCPError
+    from mcp_types import INVALID_PARAMS, ListResourcesResult
+
+    try:
+        found, following = await _resources(toolbox).page(cursor)
+    except ToolError as error:
+        raise MCPError(INVALID_PARAMS, str(error)) from error
+    return ListResourcesResult(resources=[_resource(record) for record in found], next_cursor=following)
+
+
+def _resources(toolbox: Toolbox) -> MediaResources:
+    if not isinstance(toolbox, ScopedToolbox):
+        raise ToolError(NO_MEDIA)
+    return toolbox.resources
+
+
+def _resource(record: RefRecord) -> "Resource":
+    from mcp_types import Resource
+
+    ref = record.ref
+    return Resource(uri=uri_of(ref.id), name=ref.id, title=title(record), mime_type=clean_mime(ref.mime), size=ref.size)
+
+
+async def _read_resource(toolbox: Toolbox, uri: str) -> "ReadResourceResult":
+    """The bytes; a resource that cannot be had is an error of one sentence."""
+    import pybase64
+    from mcp import MCPError
+    from mcp_types import INVALID_PARAMS, BlobResourceContents, ReadResourceResult
+
+    try:
+        record, content = await _resources(toolbox).read(uri)
+    except ToolError as error:
+        raise MCPError(INVALID_PARAMS, str(error)) from error
+    blob = (await asyncio.to_thread(pybase64.b64encode, content)).decode()
+    return ReadResourceResult(
+        contents=[BlobResourceContents(uri=uri_of(record.ref.id), blob=blob, mime_type=clean_mime(record.ref.mime))]
+    )
 
 
 async def _call(toolbox: Toolbox, name: str, arguments: Mapping[str, object]) -> "CallToolResult":
@@ -97,7 +205,17 @@ async def _call(toolbox: Toolbox, name: str, arguments: Mapping[str, object]) ->
     except Exception as error:  # noqa: BLE001 - the HTTP edge: internal errors are logged, never sent to the client
         log.error("a tool called over MCP failed: %s", type(error).__name__)
         return CallToolResult(content=[TextContent(text=FAILED)], is_error=True)
-    return CallToolResult(content=[_content(block) for block in blocks])
+    return CallToolResult(content=[part for block in blocks for part in _contents(block)])
+
+
+def _contents(block: Block) -> "list[ContentBlock]":
+    """The content of a block; a file also as a link, for clients on other machines."""
+    from mcp_types import ResourceLink
+
+    made = [_content(block)]
+    if isinstance(block, FileBlock):
+        made.append(ResourceLink(uri=uri_of(block.ref), name=block.ref, mime_type=block.mime))
+    return made
 
 
 def _content(block: Block) -> "ContentBlock":
@@ -113,7 +231,7 @@ def _content(block: Block) -> "ContentBlock":
             return AudioContent(data=pybase64.b64encode(block.data).decode(), mime_type=block.mime)
         case DocumentBlock():
             held = BlobResourceContents(
-                uri=f"belino:{block.ref}", blob=pybase64.b64encode(block.data).decode(), mime_type=block.mime
+                uri=uri_of(block.ref), blob=pybase64.b64encode(block.data).decode(), mime_type=block.mime
             )
             return EmbeddedResource(resource=held)
         case FileBlock():

@@ -77,6 +77,8 @@ class ToolContext:
     shown: Callable[[MediaBlock], None] | None = None
     shown_now: set[str] = field(default_factory=set)
     """Refs and hashes of the pictures given in this turn."""
+    link: Callable[[RefRecord, Blob], Awaitable[str]] | None = None
+    """Makes a link under which the bytes can be fetched; ConfigError without a public address."""
     answers: Collection[str] = ()
     """The ids of the messages that the turn answers."""
     refs_since: datetime | None = None

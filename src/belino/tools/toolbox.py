@@ -17,6 +17,7 @@ from belino.tools.acting import Acting
 from belino.tools.channel import CHANNEL_MESSAGES, channel_messages
 from belino.tools.media import FETCH_MEDIA, LIST_MEDIA, fetch_media, fetch_spec, list_media
 from belino.tools.readings import offered_forms
+from belino.tools.resources import MediaResources
 from belino.tools.search import CHANNEL_CONTEXT, channel_context
 from belino.tools.sending import SEND_MEDIA, Outlet, send_media, send_media_spec
 from belino.tools.tool_context import Notes, ToolContext
@@ -71,7 +72,13 @@ def make_toolbox(
         sending = (send_media_spec(speaker),) if make_outlet is not None else ()
         return (*own, *sending, *(spec for spec, _ in actions.values()))
 
-    return ScopedToolbox(tools=tools, make_specs=specs, clock=context.clock, notes=context.notes)
+    return ScopedToolbox(
+        tools=tools,
+        make_specs=specs,
+        clock=context.clock,
+        notes=context.notes,
+        resources=MediaResources(context=context),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +90,7 @@ class ScopedToolbox:
     """Called when a model asks: which forms providers offer is not known without asking for their prices."""
     clock: Clock
     notes: Notes | None
+    resources: MediaResources
     calls: Iterator[int] = field(default_factory=lambda: count(1))
 
     @property

@@ -8,10 +8,11 @@ from belino.aio.retry import Retry
 from belino.config import Config
 from belino.delivery.typing import Signs
 from belino.domain.commands import ChatCommand, CommandEffect
+from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Counters
 from belino.domain.ports import Agent, Clock
-from belino.domain.stored import ClaimedTurn, TurnEnd
+from belino.domain.stored import ClaimedTurn, RefRecord, TurnEnd
 from belino.domain.turn import ReplyPart, Turn
 from belino.media.fetch import Fetcher
 from belino.media.render import Renderer
@@ -42,6 +43,8 @@ class TurnMedia:
     """Made with the first media that is to be read."""
     wake_words: Callable[[ConversationKey], Awaitable[Sequence[str]]]
     """The words that address the agent in a conversation like its name."""
+    link: Callable[[RefRecord, Blob], Awaitable[str]]
+    """Makes a link under which the bytes of a ref can be fetched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

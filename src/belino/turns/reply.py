@@ -132,11 +132,12 @@ class Replies:
             await self._store.put_parcels(parcels)
             self._put(claimed.conversation)
 
-    async def ask(self, claimed: ClaimedTurn, question: str, choices: Sequence[Choice]) -> str:
-        """Send a question with choices at once; returns its id."""
+    async def ask(self, claimed: ClaimedTurn, asked: list[str], question: str, choices: Sequence[Choice]) -> str:
+        """Send a question with choices at once; returns its id, and adds it to those asked in the turn."""
         where, own, has_buttons = claimed.conversation, new_key(), self._limits(claimed.conversation).buttons
         words = question if has_buttons else numbered(question, choices)
         await self.put_question(where, own, words, _for_sender(claimed, choices), is_numbered=not has_buttons)
+        asked.append(own)
         return own
 
     async def put_question(

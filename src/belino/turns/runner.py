@@ -91,6 +91,7 @@ class TurnRunner:
         self._fetcher = media.fetcher
         self._renderer = media.renderer
         self._understanding = media.understanding
+        self._link = media.link
         self._wake_words = media.wake_words
         self._reader = TurnReader(
             store,
@@ -516,6 +517,7 @@ class TurnRunner:
             manifest=progress.context if progress else (),
             shown_now=progress.shown_now if progress else set(),
             answers=progress.answers if progress else (),
+            link=self._link,
         )
 
     def _toolbox(
@@ -536,12 +538,9 @@ class TurnRunner:
             author=self._agents.author(conversation),
             told=self._tell_messages,
             silence=progress.stay_silent if progress else None,
-            ask=partial(self._ask, progress) if progress else None,
+            ask=partial(self._replies.ask, progress.turn, progress.asked) if progress else None,
+            say=None if progress else self._replies.say,
         )
-
-    async def _ask(self, progress: TurnProgress, question: str, choices: Sequence[Choice]) -> str:
-        progress.asked.append(await self._replies.ask(progress.turn, question, choices))
-        return progress.asked[-1]
 
     async def _failed(self, claimed: ClaimedTurn, progress: TurnProgress, failure: TurnFailure) -> TurnEnd:
         """End the turn as failed: people are told in words for them, the owners if they must act."""

@@ -91,6 +91,10 @@ class ServerSettings(Protocol):
     def public_url(self) -> str | None: ...
 
 
+MCP_PATH = "/mcp"
+MCP_ADVICE = "Send a token, `Authorization: Bearer …`: `belino token create --conversation …` prints one."
+
+
 class Origins:
     """Our own host names and page origins."""
 
@@ -237,7 +241,7 @@ async def admit(
         if visitor is not None:
             _refuse_forgery(connection, origins)
     if visitor is None:
-        raise unauthorized()
+        raise unauthorized(MCP_ADVICE) if connection.url.path == MCP_PATH else unauthorized()
     if visitor.grant.kind not in _OPENED_BY[requires]:
         raise not_found()
     return visitor
@@ -245,7 +249,7 @@ async def admit(
 
 def unauthorized(message: str = "Log in first: `belino login` prints a fresh address.") -> Refusal:
     """No secret, or an invalid one."""
-    return Refusal(401, Code.UNAUTHORIZED, message)
+    return Refusal(401, Code.UNAUTHORIZED, message, headers={"WWW-Authenticate": 'Bearer realm="belino"'})
 
 
 def refuse_foreign_page(connection: HTTPConnection, origins: Origins) -> None:

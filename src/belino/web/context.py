@@ -88,6 +88,7 @@ def _listed(text: str) -> list[str]:
 
 async def serve_mcp(call: RouteCall) -> App:
     """The tools of one conversation, for an MCP client: a channel's token opens its own, the command line names one."""
+    refuse_foreign_page(call.request, call.site.origins)  # a token does not make a page of another site ours
     named = call.request.headers.get(CONVERSATION_HEADER)
     conversation = parse_conversation(named) if named else call.visitor.grant.conversation
     if conversation is None:

@@ -16,7 +16,7 @@ from belino.domain.stored import RefRecord
 from belino.domain.units import NUMBER_MOST, NoRange
 from belino.media.preview import CHARS, Drawing, FilePreview, Glance, Loudness, Nothing, Poster, Shape, Words
 from belino.media.renditions import reason_of
-from belino.web.mimes import media_file_name, served_type
+from belino.web.mimes import media_file_name, normal_mime, served_type
 from belino.web.request_context import RouteCall
 from belino.web.responses import Code, Refusal, answer, bad_request, not_found
 from belino.web.wire import Json, record_json, tidied_json
@@ -32,6 +32,9 @@ SAFE_HEADERS = {
     "vary": "Cookie, Authorization",
 }
 
+PUBLISHED_HEADERS = {"cache-control": "no-store", "cross-origin-resource-policy": "cross-origin"}
+"""Links end when the bytes are deleted, so no cache may keep them."""
+
 _FILE_NAME = re.compile(r"([0-9a-z]{26})\.[a-z0-9]{1,8}")
 _RANGE = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})")
 # RFC 8187's attr-char: everything else is percent-encoded.
@@ -42,9 +45,22 @@ async def serve_media(call: RouteCall) -> "Response | FileAnswer":
     """One file by its public name; unknown, foreign and no longer held get the same answer."""
     record = await named_record(call)
     blob = await held_bytes(call, record)
-    headers = media_headers(record, blob)
+    return await _serve(call, blob, media_headers(record.ref.mime, record.ref.file_name, blob))
+
+
+async def serve_published(call: RouteCall) -> "Response | FileAnswer":
+    """One file by a link that was given out; unknown, expired and deleted get the same answer."""
+    file = await call.store.published(call.request.path_params["token"])
+    if file is None:
+        raise not_found()
+    # Fetched by programs of other sites, which need the type that it has; shown inline only where that is safe.
+    headers = media_headers(file.mime, file.name, file.blob)
+    return await _serve(call, file.blob, headers | {"content-type": _true_type(file.mime), **PUBLISHED_HEADERS})
+
+
+async def _serve(call: RouteCall, blob: Blob, headers: dict[str, str]) -> "Response | FileAnswer":
     if is_known_already(call, headers["etag"]):
-        return Response(status_code=304, headers={**SAFE_HEADERS, "etag": headers["etag"]})
+        return Response(status_code=304, headers={name: headers[name] for name in (*SAFE_HEADERS, "etag")})
     asked = call.request.headers.getlist("range")
     if_range = call.request.headers.get("if-range")
     if not asked or (if_range is not None and if_range != headers["etag"]):
@@ -144,12 +160,18 @@ def is_known_already(call: RouteCall, etag: str) -> bool:
     return wanted is not None and (wanted.strip() == "*" or etag in re.split(r"\s*,\s*", wanted.strip()))
 
 
-def media_headers(record: RefRecord, blob: Blob) -> dict[str, str]:
+def _true_type(declared: str) -> str:
+    """The type of a published file: it is a download, in a sandbox, unless it is safe to show."""
+    mime, inline = served_type(declared)
+    return mime if inline else normal_mime(declared)
+
+
+def media_headers(declared: str, name: str | None, blob: Blob) -> dict[str, str]:
     """Headers that make a stored script a download and a stored picture a picture."""
-    mime, inline = served_type(record.ref.mime)
+    mime, inline = served_type(declared)
     return {
         "content-type": mime,
-        "content-disposition": disposition(record.ref.file_name, inline=inline),
+        "content-disposition": disposition(name, inline=inline),
         **SAFE_HEADERS,
         "etag": f'"{blob.sha256}"',
         "accept-ranges": "bytes",

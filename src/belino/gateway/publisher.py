@@ -1,0 +1,44 @@
+"""Publisher of files: signed links under the public address, for platforms and MCP clients that fetch from us."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from belino.config import ServerConfig
+from belino.domain.errors import ConfigError
+from belino.domain.media import Blob
+from belino.domain.reply import OutgoingFile
+from belino.domain.stored import RefRecord
+from belino.storage.published import PublishedVerbs
+
+PATH = "/files"
+
+
+class Publisher:
+    """Makes links to stored bytes that are valid for `server.publish_minutes`."""
+
+    def __init__(self, store: Callable[[], PublishedVerbs], server: Callable[[], ServerConfig]) -> None:
+        self._store = store
+        self._server = server
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the outside can reach us over HTTPS."""
+        return (self._server().public_url or "").startswith("https://")
+
+    async def file(self, file: OutgoingFile) -> str:
+        """A link to a file of a parcel; ConfigError without a public address."""
+        return await self._link(file.sha256, file.name, file.mime)
+
+    async def media(self, record: RefRecord, blob: Blob) -> str:
+        """A link to the bytes of a ref, which ends when they are deleted; ConfigError without a public address."""
+        return await self._link(blob.sha256, record.ref.file_name or "", record.ref.mime, ref=record.ref.id)
+
+    async def _link(self, sha256: str, name: str, mime: str, ref: str | None = None) -> str:
+        server = self._server()
+        if server.public_url is None or not self.is_possible:
+            raise ConfigError(
+                "files can be fetched from belino only over HTTPS; set server.public_url to its https:// address"
+            )
+        lifetime = timedelta(minutes=server.publish_minutes)
+        token = await self._store().publish(sha256, name=name, mime=mime, lifetime=lifetime, ref=ref)
+        return f"{server.public_url.rstrip('/')}{PATH}/{token}"
