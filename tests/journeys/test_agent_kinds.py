@@ -174,7 +174,7 @@ async def test_an_agent_outside_sees_reads_and_sends(tmp_path: Path, kind: str) 
         await say(gateway, "the voice note", ("v.wav", "audio/wav", make_wav(1)))
         assert (await answers(gateway, 3))[-1]["text"] == "heard of v.wav"
         await say(gateway, "draw something")
-        said = await answers(gateway, 4)
+        said = await answers(gateway, 5)  # the words and the picture
         sent = [media for message in said[3:] for media in message["media"]]
         assert [media["file_name"] for media in sent] == ["drawing.png"]
         await say(gateway, "which session?")
