@@ -129,6 +129,7 @@ function askButton(message, does, { visitor }) {
 function outcomeNote({ author, outcome, reason, standing, delivery, delivery_reason: odd }, { platform }) {
   if (outcome === "failed") return { text: "Not answered", bad: true };
   if (outcome === "aborted") return { text: "Stopped", bad: false };
+  if (outcome === "chose silence") return { text: "Chose not to answer", bad: false };
   if (outcome === "waiting") return { text: "Waiting", bad: false };
   if (outcome === "unsupported") return { text: `Not supported: ${reason}`, bad: true };
   // In a group nearly nothing is.
