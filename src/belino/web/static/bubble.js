@@ -56,7 +56,8 @@ function reactions({ reactions: all = [] }) {
 
 function meta(message, does, place) {
   const line = make("p", { class: "meta" }, make("time", { datetime: message.sent, title: format.fullTime(message.sent), text: format.time(message.sent) }));
-  if (message.edited) line.append(make("span", { text: "edited" }));
+  // The edit that shows a choice is none of the author's.
+  if (message.edited && withoutChoice(message) === message.text) line.append(make("span", { text: "edited" }));
   for (const part of message.state ? unsent(message, does) : stored(message, does, place)) line.append(part);
   return line;
 }
