@@ -55,6 +55,7 @@ from belino.gateway.publisher import Publisher
 from belino.gateway.recorder import Recorder, Recording
 from belino.gateway.reload import ConfigSource, MediaReaders, Reloader, no_source
 from belino.gateway.sessions import Sessions
+from belino.gateway.unasked import UnaskedMessages
 from belino.gateway.voice import make_speaker
 from belino.media.fetch import Fetcher
 from belino.media.sandbox.sandbox import Sandbox
@@ -229,6 +230,7 @@ class Gateway(AccountOperations, MediaViews):
             await self._stopping.wait()
             failpoint("stop.begin")
             self.channel_inbox.stop()
+            self.unasked.stop()
             self.accounts.stop()
             self._readers.stop()
             for task in others:
@@ -368,7 +370,10 @@ class Gateway(AccountOperations, MediaViews):
         self._signs = Signs(self.adapters, self.config.delivery.sign, self.clock)
         self._turns = self._make_turns()
         self._bridge = self._make_bridge()
-        self.channel_inbox = ChannelInbox(self.store, self._replies, self.notices, self.clock, self._sender.wake)
+        self.unasked = UnaskedMessages(self.store, self._replies, self.notices, self.clock, self._keeper)
+        self.channel_inbox = ChannelInbox(
+            self.store, self._replies, self.unasked, events=self.notices, clock=self.clock, put=self._sender.wake
+        )
         self._sessions = Sessions(
             self.store,
             self._turns.run,
