@@ -141,6 +141,7 @@ class Gateway(AccountOperations, MediaViews):
             witness=self.recorder,
             health=self._health,
             publisher=self.publisher,
+            moves=self.moves,
         )
         self._outside = outside
         """Fetches the URLs an agent names; our own client, unless one is passed."""
@@ -162,6 +163,7 @@ class Gateway(AccountOperations, MediaViews):
             self.owners = self._make_owners()
             self.groups = Groups(self.store, self.owners, changed=self.refresh_access)
             await self.groups.load()
+            await self.moves.load()
             self._construct(opening)
             self.recorder.resume()
             opening.callback(self.recorder.journal.close)
@@ -447,6 +449,7 @@ class Gateway(AccountOperations, MediaViews):
             ),
             commands=self._commands,
             groups=self.groups,
+            moves=self.moves,
             joiner=Joiner(self.config.sessions, self.adapters, self._turns.underway),
             hears_first=self.config.tools.media.audio_preflight,
         )
