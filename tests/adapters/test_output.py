@@ -268,7 +268,6 @@ async def test_what_is_planned_and_told_is_what_is_sent(
     agent = ScriptedAgent([*calls, "All of them."])
     async with place.asked(home, agent) as gateway:
         await until(lambda: any("All of them." in text for text, _ in place.shown()))
-        adapter = gateway.adapters[place.platform, "default"]
         while any(parcel.state is not ParcelState.SENT for parcel in await gateway.store.parcels(limit=100)):
             await asyncio.sleep(0.01)
         parcels = await gateway.store.parcels(limit=100)

@@ -103,7 +103,8 @@ def test_long_code_scrolls_in_its_message_by_the_keyboard_too(
     say(gateway, "```\n" + "\n".join(f"line {number}" for number in range(300)) + "\n```")
     answered(page)
     code = bubbles(page, "mine").locator("pre")
-    assert (code.bounding_box() or {})["height"] < 768
+    box = code.bounding_box()
+    assert box is not None and box["height"] < 768
     code.focus()
     page.keyboard.press("End")
     expect(code).to_be_focused()
