@@ -52,9 +52,9 @@ class Signs:
         """Make reactions until stopped."""
         await self._lanes.run()
 
-    def waits(self, conversation: ConversationKey, message_id: str) -> None:
-        """Show that a message waits, if a turn runs before its own."""
-        if conversation in self._busy and self.mode in ("auto", "reaction"):
+    def waits(self, conversation: ConversationKey, message_id: str, *, is_full: bool = False) -> None:
+        """Show that a message waits, if a turn runs before its own, here or, with `is_full`, in other conversations."""
+        if (is_full or conversation in self._busy) and self.mode in ("auto", "reaction"):
             self._want(conversation, message_id, WAITS)
 
     def begin(self, conversation: ConversationKey, messages: Sequence[StoredMessage]) -> None:

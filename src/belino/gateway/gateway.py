@@ -406,7 +406,7 @@ class Gateway(AccountOperations, MediaViews):
         if taken.refs:
             self._bridge.arrived(arrival.conversation)
         if taken.outcome is MessageOutcome.WAITING:
-            self._signs.waits(arrival.conversation, arrival.id)
+            self._signs.waits(arrival.conversation, arrival.id, is_full=self._sessions.is_full)
 
     def _deleted(self) -> None:
         self._bridge.deleted()

@@ -208,7 +208,7 @@ class Intake:
             for judged, one in zip(run, taken, strict=True):
                 if one.turn is not None:
                     again = self._joiner.settle(judged, one)
-                    self._sessions.wake(judged.arrival.conversation, judged.arrival.id, again=again)
+                    self._sessions.wake(judged.arrival.conversation, again=again)
 
     def _too_long(self, arrival: Arrival) -> Verdict | None:
         """Why an arrival is refused by its size, before its sender is checked."""
