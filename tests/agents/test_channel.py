@@ -21,6 +21,7 @@ from belino.config import AgentConfig, from_table
 from belino.config import Config as Settings
 from belino.domain.message import ChatType, ConversationKey, Quote
 from belino.gateway.channel_inbox import ChannelMessage, PermissionAnswer, PermissionRequest
+from belino.gateway.commands import TAKEN_BACK
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
 from belino.testing import make_png
@@ -102,6 +103,21 @@ async def test_a_deleted_message_is_not_given(house: House) -> None:
         await house.ask(gateway, message)
         await gateway.accept(gone(message))
         assert await given(house, gateway) == []
+
+
+async def test_stop_takes_back_what_is_not_acknowledged(house: House) -> None:
+    async with house.at_work() as gateway:
+        await house.ask(gateway, house.say("one"))
+        assert await given(house, gateway)
+        await gateway.accept(house.say("/stop"))
+        await until(lambda: house.wire.texts() == [TAKEN_BACK])
+        assert await given(house, gateway) == []
+        await gateway.accept(house.say("/stop"))
+        await until(lambda: house.wire.texts()[1:] == ["There is nothing to stop."])
+        await house.ask(gateway, house.say("two"))
+        (told,) = await given(house, gateway)
+        assert isinstance(told, ChannelMessage)
+        assert told.content == "two"
 
 
 async def test_a_waiting_client_gets_a_message_as_it_comes(house: House) -> None:

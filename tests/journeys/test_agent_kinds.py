@@ -1,9 +1,10 @@
-"""The same journeys for every kind of agent outside the gateway: a program, and a server of one's own."""
+"""The same journey with every kind of agent: it sees, reads, hears, searches, sends, is stopped, killed and resumed."""
 
 import asyncio
 import base64
+import hashlib
 import json
-import sys
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,124 +12,27 @@ from typing import Any
 
 import pytest
 
-from belino.testing import GatewayProcess, make_pdf, make_png, make_wav
+from belino.testing import GatewayProcess, make_png, make_wav
+from journeys.agent_kinds import KEY, KINDS, MAIN, AgentKind
+from journeys.scribe import SAID, Scribe
+from tools.papers import line, make_pages
 
 pytestmark = pytest.mark.slow
 
-SECRET = "a-secret-of-the-journeys-0123456789"
-MAIN = "web:default:main"
 PATIENCE = 60.0
-
-ANSWERS = '''
-import base64, json, os, re, time, urllib.request
-
-PNG = base64.b64decode("{png}")
-
-
-def call(url, token, tool, arguments):
-    body = {{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {{"name": tool, "arguments": arguments}}}}
-    headers = {{
-        "Authorization": "Bearer " + token,
-        "Content-Type": "application/json",
-        "Accept": "application/json, text/event-stream",
-    }}
-    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return json.load(answer)["result"]["content"]
-
-
-def answer(prompt, session, url, token):
-    """The text of an answer, and a file to send or None."""
-    asked = prompt.rpartition("text:\\n")[2]
-    ref = (re.findall(r"ref:([a-z0-9]+_[a-z0-9]{{12}})\\]", prompt) or [""])[-1]
-    if "wait" in asked and not os.path.exists("{flag}"):
-        open("{flag}", "w").write(token)
-        time.sleep(600)
-    if "picture" in asked:
-        blocks = call(url, token, "fetch_media", {{"ref": ref}})
-        return "I see " + " ".join(block["mimeType"] for block in blocks if block["type"] == "image"), None
-    if "page" in asked:
-        return " ".join(block["text"] for block in call(url, token, "fetch_media", {{"ref": ref, "as": "text"}})), None
-    if "voice" in asked:
-        got = call(url, token, "list_media", {{"kind": "audio"}})[0]["text"]
-        return "heard of " + ("v.wav" if "v.wav" in got else got), None
-    if "draw" in asked:
-        return "Here it is.", PNG
-    return "session " + session, None
-'''
-
-PROGRAM = """
-import os, sys
-prompt = sys.stdin.read()
-text, file = answer(prompt, sys.argv[1], os.environ["BELINO_MCP_URL"], os.environ["BELINO_MCP_TOKEN"])
-if file:
-    with open(os.path.join(os.environ["BELINO_OUTGOING"], "drawing.png"), "wb") as drawing:
-        drawing.write(file)
-print(text)
-"""
-
-SERVER = """
-import hashlib, hmac, http.server, sys
-
-class Turns(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        signed = self.headers["X-Belino-Timestamp"].encode() + b"." + body
-        expected = "sha256=" + hmac.new(b"{secret}", signed, hashlib.sha256).hexdigest()
-        if not hmac.compare_digest(expected, self.headers["X-Belino-Signature"]):
-            self.send_error(401)
-            return
-        turn = json.loads(body)
-        prompt = "\\n".join(part["text"] for part in turn["content"] if part["type"] == "text")
-        session = turn["session"] or turn["id"]
-        text, file = answer(prompt, session, turn["mcp"]["url"], turn["mcp"]["token"])
-        said = {{"text": text, "session": session}}
-        if file:
-            said["files"] = [{{"name": "drawing.png", "data": base64.b64encode(file).decode()}}]
-        told = json.dumps(said).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(told)))
-        self.end_headers()
-        self.wfile.write(told)
-
-    def log_message(self, *_):
-        pass
-
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Turns)
-print(server.server_address[1], flush=True)
-server.serve_forever()
-"""
+PICTURE = make_png(40, 30)
+SEEN = f"I see image/png {hashlib.sha256(PICTURE).hexdigest()[:8]}"
 
 
 @asynccontextmanager
-async def agent_table(kind: str, path: Path) -> AsyncIterator[dict[str, Any]]:
-    """What an operator writes for such an agent; the server of one's own runs."""
-    file = path / "agent.py"
-    common = ANSWERS.format(png=base64.b64encode(make_png(20, 10)).decode(), flag=path / "waits")
-    if kind == "command":
-        file.write_text(common + PROGRAM)
-        yield {"kind": "command", "command": [sys.executable, str(file), "{session}"]}
-        return
-    file.write_text(common + SERVER.format(secret=SECRET))
-    server = await asyncio.create_subprocess_exec(sys.executable, str(file), stdout=asyncio.subprocess.PIPE)
-    assert server.stdout is not None
-    port = int(await server.stdout.readline())
-    try:
-        url = f"http://127.0.0.1:{port}/turn"
-        yield {"kind": "http", "url": url, "secret": "env:TURN_SECRET", "remembers": True}
-    finally:
-        server.kill()
-        await server.wait()
-
-
-@asynccontextmanager
-async def started(path: Path, table: Mapping[str, Any]) -> AsyncIterator[GatewayProcess]:
+async def started(
+    path: Path, table: Mapping[str, Any], environment: Mapping[str, str], more: Mapping[str, Any] | None = None
+) -> AsyncIterator[GatewayProcess]:
+    """A gateway with this agent; it is stopped at the end."""
     home = path / "home"
     home.mkdir(mode=0o700)
-    settings = {"agent": table, "context": {"attach_media": "never"}}
-    (home / "belino.json").write_text(json.dumps(settings))
-    gateway = GatewayProcess(home, environment={"TURN_SECRET": SECRET})
+    (home / "belino.json").write_text(json.dumps({"agent": table, **(more or {})}))
+    gateway = GatewayProcess(home, environment=environment)
     await asyncio.to_thread(gateway.start)
     try:
         yield gateway
@@ -138,15 +42,21 @@ async def started(path: Path, table: Mapping[str, Any]) -> AsyncIterator[Gateway
 
 async def say(gateway: GatewayProcess, text: str, *files: tuple[str, str, bytes]) -> None:
     attachments = [
-        {"mime_type": mime, "file_name": name, "content": base64.b64encode(content).decode()}
+        {
+            "mime_type": mime,
+            "file_name": name,
+            "content": base64.b64encode(content).decode(),
+            "voice": mime.startswith("audio/"),
+        }
         for name, mime, content in files
     ]
-    body = {"conversation": MAIN, "message": text, "attachments": attachments}
+    body = {"conversation": str(MAIN), "message": text, "attachments": attachments}
     status, answer = await asyncio.to_thread(gateway.call, "POST", "/api/messages", body)
     assert status == 200, answer
 
 
 async def answers(gateway: GatewayProcess, count: int) -> list[dict[str, Any]]:
+    """The agent's messages, as soon as there are so many."""
     async with asyncio.timeout(PATIENCE):
         while True:
             _, page = await asyncio.to_thread(gateway.call, "GET", f"/api/messages?conversation={MAIN}")
@@ -156,58 +66,88 @@ async def answers(gateway: GatewayProcess, count: int) -> list[dict[str, Any]]:
             await asyncio.sleep(0.05)
 
 
-async def waits(path: Path) -> str:
-    """The token of the turn in which the agent waits."""
-    async with asyncio.timeout(PATIENCE):
-        while not (path / "waits").exists() or not (token := (path / "waits").read_text()):
-            await asyncio.sleep(0.02)
-    return token
+class Journey:
+    """A conversation with one agent; every answer is expected in its order, and no other comes."""
+
+    def __init__(self, gateway: GatewayProcess, agent: AgentKind) -> None:
+        self.gateway = gateway
+        self.agent = agent
+        self.count = 0
+        self.said: list[dict[str, Any]] = []
+
+    async def ask(self, text: str, *files: tuple[str, str, bytes], answers_in: int = 1) -> dict[str, Any]:
+        await say(self.gateway, text, *files)
+        return await self.answered(answers_in)
+
+    async def answered(self, answers_in: int = 1) -> dict[str, Any]:
+        self.count += answers_in
+        self.said = await answers(self.gateway, self.count)
+        assert len(self.said) == self.count, [message["text"] for message in self.said]
+        return self.said[-1]
+
+    async def wait(self) -> str:
+        """Let the agent work on something; returns the token of its turn, if it has one."""
+        self.agent.flag.unlink(missing_ok=True)
+        await say(self.gateway, "wait for it")
+        async with asyncio.timeout(PATIENCE):
+            while not self.agent.flag.exists() or not (token := self.agent.flag.read_text()):
+                await asyncio.sleep(0.02)
+        return token
+
+    async def opens(self, token: str) -> bool:
+        status, _ = await asyncio.to_thread(self.gateway.call, "POST", "/mcp/turn", {}, token=token)
+        return status != 401
 
 
-@pytest.mark.parametrize("kind", ["command", "http"])
-async def test_an_agent_outside_sees_reads_and_sends(tmp_path: Path, kind: str) -> None:
-    async with agent_table(kind, tmp_path) as table, started(tmp_path, table) as gateway:
-        await say(gateway, "what is in the picture?", ("p.png", "image/png", make_png(40, 30)))
-        assert (await answers(gateway, 1))[-1]["text"] == "I see image/png"
-        await say(gateway, "read the page", ("p.pdf", "application/pdf", make_pdf("Invoice 4711")))
-        assert "Invoice 4711" in (await answers(gateway, 2))[-1]["text"]
-        await say(gateway, "the voice note", ("v.wav", "audio/wav", make_wav(1)))
-        assert (await answers(gateway, 3))[-1]["text"] == "heard of v.wav"
-        await say(gateway, "draw something")
-        said = await answers(gateway, 5)  # the words and the picture
-        sent = [media for message in said[3:] for media in message["media"]]
-        assert [media["file_name"] for media in sent] == ["drawing.png"]
-        await say(gateway, "which session?")
-        before = (await answers(gateway, len(said) + 1))[-1]["text"]
-        await asyncio.to_thread(gateway.restart)
-        await say(gateway, "and now?")
-        assert (await answers(gateway, len(said) + 2))[-1]["text"] == before
-
-
-@pytest.mark.parametrize("kind", ["command", "http"])
-async def test_a_gateway_killed_in_the_middle_answers_once_and_the_old_token_opens_nothing(
-    tmp_path: Path, kind: str
-) -> None:
-    async with agent_table(kind, tmp_path) as table, started(tmp_path, table) as gateway:
-        await say(gateway, "wait for it")
-        token = await waits(tmp_path)
-        gateway.kill()
+@pytest.mark.parametrize("kind", KINDS)
+async def test_every_kind_of_agent_makes_the_same_journey(tmp_path: Path, kind: str) -> None:
+    agent, scribe = KINDS[kind](tmp_path), Scribe(tmp_path)
+    scribe.says("transcribe", SAID)
+    paths = [each["PYTHONPATH"] for each in (agent.environment, scribe.environment) if "PYTHONPATH" in each]
+    environment = {**agent.environment, **scribe.environment, "PYTHONPATH": os.pathsep.join(paths)}
+    more = {
+        "context": {"attach_media": "never"},
+        "tools": {
+            "media": {
+                "audio": {"models": [{"provider": "scribe"}]},
+                **{other: {"enabled": False} for other in ("image", "video", "document")},
+            }
+        },
+    }
+    async with agent.running(), started(tmp_path, agent.table(), environment, more) as gateway:
+        journey = Journey(gateway, agent)
+        await say(gateway, "what is in the picture? the boiler is number 4711", ("p.png", "image/png", PICTURE))
+        async with agent.connected():
+            first = await journey.answered()
+            assert first["text"] == SEEN
+            assert not agent.counts_usage or (first["usage"]["input_tokens"] > 0 and first["usage"]["model"])
+            await sees_and_sends(journey)
+            await is_stopped(journey)
+            session = (await journey.ask("which session?"))["text"]
+            token = await journey.wait()
+            await asyncio.to_thread(gateway.kill)
         await asyncio.to_thread(gateway.start)
-        await answers(gateway, 1)
-        status, _ = await asyncio.to_thread(gateway.call, "POST", "/mcp/turn", {}, token=token)
-        assert status == 401
-        await say(gateway, "and now?")
-        assert len(await answers(gateway, 2)) == 2
+        async with agent.connected():
+            assert (await journey.answered())["text"] == "waited"
+            assert not await journey.opens(token)
+            assert (await journey.ask("and now?"))["text"] == session
+        log = await asyncio.to_thread(gateway.log)
+        assert "Traceback" not in log and KEY not in log
 
 
-@pytest.mark.parametrize("kind", ["command", "http"])
-async def test_a_stopped_turn_ends_without_an_answer_and_its_token_with_it(tmp_path: Path, kind: str) -> None:
-    async with agent_table(kind, tmp_path) as table, started(tmp_path, table) as gateway:
-        await say(gateway, "wait for it")
-        token = await waits(tmp_path)
-        await say(gateway, "/stop")
-        await say(gateway, "and now?")
-        said = [message["text"] for message in await answers(gateway, 2)]
-        assert said[-1].startswith("session ") and len(said) == 2
-        status, _ = await asyncio.to_thread(gateway.call, "POST", "/mcp/turn", {}, token=token)
-        assert status == 401
+async def sees_and_sends(journey: Journey) -> None:
+    pages = make_pages(line("The first page"), line("Invoice 4711"))
+    read = (await journey.ask("read the page", ("p.pdf", "application/pdf", pages)))["text"]
+    assert "Invoice 4711" in read and "The first page" not in read
+    heard = await journey.ask("the voice note", ("v.wav", "audio/wav", make_wav(1)))
+    assert heard["text"] == f"I heard: {SAID}"
+    assert "keyword:boiler" in (await journey.ask("find it"))["text"]
+    await journey.ask("draw something", answers_in=2)
+    assert sorted(message["text"] for message in journey.said[-2:]) == ["", "Here it is."]
+    assert [len(message["media"]) for message in journey.said[-2:] if not message["text"]] == [1]
+
+
+async def is_stopped(journey: Journey) -> None:
+    token = await journey.wait()
+    assert (await journey.ask("/stop"))["text"] == journey.agent.stopped
+    assert not await journey.opens(token)

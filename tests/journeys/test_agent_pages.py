@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from agents.http_server import SECRET
 from belino.agents.http.wire import turn_body
 from belino.domain.turn import ToolAddress
 from belino.testing import AgentTrial, ScriptedAgent, make_png
 from belino.testing.agent_contract import make_turn
-from journeys.test_agent_kinds import SECRET, answers, say, started
+from journeys.test_agent_kinds import answers, say, started
 
 PAGES = Path(__file__).parents[2] / "docs" / "agents"
 
@@ -30,7 +31,7 @@ async def test_the_program_on_its_page_answers(tmp_path: Path) -> None:
     program.write_text(blocks("command.md", "python")[0])
     table = tomllib.loads(blocks("command.md", "toml")[-1])["agent"]
     command = [sys.executable, str(program), *table["command"][2:]]
-    async with started(tmp_path, {**table, "command": command}) as gateway:
+    async with started(tmp_path, {**table, "command": command}, {}) as gateway:
         await say(gateway, "three short words", ("p.png", "image/png", make_png(40, 30)))
         (said,) = await answers(gateway, 1)
         assert re.fullmatch(
@@ -62,7 +63,7 @@ async def test_the_server_on_its_page_answers_signed_turns_only(tmp_path: Path) 
     try:
         url = f"http://127.0.0.1:{int(await server.stdout.readline())}/turn"
         table = tomllib.loads(blocks("http.md", "toml")[0])["agent"]
-        async with started(tmp_path, {**table, "url": url}) as gateway:
+        async with started(tmp_path, {**table, "url": url}, {"TURN_SECRET": SECRET}) as gateway:
             await say(gateway, "hello there")
             (said,) = await answers(gateway, 1)
             assert (said["text"], said["usage"]["model"]) == ("You said: hello there", "echo")

@@ -26,6 +26,8 @@ from belino.domain.errors import ConfigError
 from belino.domain.stored import Grant, GrantKind
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
+from belino.testing.agent_contract import NoTools
+from belino.web.api import web_conversation
 from belino.web.connections import ANONYMOUS_MOST
 from belino.web.server import serve
 
@@ -60,6 +62,17 @@ async def test_a_port_that_is_taken_is_one_clear_sentence(tmp_path: Path) -> Non
             with pytest.raises(ConfigError, match=r"cannot listen on 127\.0\.0\.1 port"):
                 await serve(gateway, ready=lambda _url: None)
         assert not home.run_file.exists()
+
+
+async def test_the_tools_of_a_turn_have_an_address_before_the_first_turn_of_a_start(tmp_path: Path) -> None:
+    config = Config()
+    config = replace(config, server=replace(config.server, port=0))
+    async with Gateway(config, Home.at(tmp_path / "home")) as gateway, asyncio.TaskGroup() as group:
+        page = group.create_task(serve(gateway, ready=lambda _url: None))
+        await asyncio.sleep(0)
+        with gateway.turn_tools.open(web_conversation("main"), NoTools()) as address:
+            assert address is not None
+        page.cancel()
 
 
 async def test_a_certificate_that_is_not_one_is_an_error_of_the_configuration(tmp_path: Path) -> None:

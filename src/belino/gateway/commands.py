@@ -26,6 +26,8 @@ from belino.turns.reply import UNKNOWN_LIMITS
 log = logging.getLogger(__name__)
 
 REFUSED = "You may not give commands here. Ask the person who runs this bot for access."
+TAKEN_BACK = "What is not answered yet is taken back. What the client is doing now, I cannot stop from here."
+"""The answer to `/stop` where a connected client answers."""
 EXCERPT_CHARS = 80
 STEPS_TOLD = 20
 _TOLD = (Stage.GATE, Stage.TURN, Stage.TOOL, Stage.MEDIA, Stage.READING, Stage.REPLY, Stage.DELIVERY)
@@ -126,7 +128,7 @@ class Commands:
                     said += " What I was doing is stopped."
                 return replace(effect, stops=True, forgets=True, reason="/new: the session begins again"), said
             case "stop":
-                said = "Stopped." if await self._busy(where) else "There is nothing to stop."
+                said = await self._stopped(where)
                 return replace(effect, stops=True, reason="/stop: what ran and waited here is stopped"), said
             case "status":
                 return effect, await self._status(where)
@@ -138,6 +140,12 @@ class Commands:
                 return await self._voice(effect, where)
             case _:
                 return effect, help_text()
+
+    async def _stopped(self, where: ConversationKey) -> str:
+        facts = await self._store.conversation_facts(where)
+        if facts.running or facts.waiting:
+            return "Stopped."
+        return TAKEN_BACK if facts.is_passed_on else "There is nothing to stop."
 
     async def _busy(self, where: ConversationKey) -> bool:
         facts = await self._store.conversation_facts(where)

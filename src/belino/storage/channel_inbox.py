@@ -27,7 +27,13 @@ class ChannelInboxVerbs(Verbs):
 
     async def acknowledge(self, conversation: ConversationKey, seq: int) -> None:
         """Record that the client has all messages up to this one; it never goes back."""
-        await self._database.write(lambda tx: acknowledge(tx, conversation, seq))
+
+        def work(tx: Tx) -> None:
+            place = find_place(tx, conversation)
+            if place is not None:
+                acknowledge(tx, place.conversation, seq)
+
+        await self._database.write(work)
 
     async def choice_key(self, conversation: ConversationKey, question: str, value: str) -> str | None:
         """The key of a choice by its value; None if the question was not asked in the channel."""
@@ -52,15 +58,13 @@ def passed_on(tx: Tx, conversation: ConversationKey, after: int | None, limit: i
     return [str(row["platform_id"]) for row in rows]
 
 
-def acknowledge(tx: Tx, conversation: ConversationKey, seq: int) -> None:
+def acknowledge(tx: Tx, conversation: int, seq: int) -> None:
     """Move the mark of a conversation forward."""
-    place = find_place(tx, conversation)
-    if place is not None:
-        tx.execute(
-            "INSERT INTO chat_settings (conversation, acknowledged) VALUES (?, ?) ON CONFLICT (conversation) DO UPDATE "
-            "SET acknowledged = excluded.acknowledged WHERE chat_settings.acknowledged < excluded.acknowledged",
-            (place.conversation, seq),
-        )
+    tx.execute(
+        "INSERT INTO chat_settings (conversation, acknowledged) VALUES (?, ?) ON CONFLICT (conversation) DO UPDATE "
+        "SET acknowledged = excluded.acknowledged WHERE chat_settings.acknowledged < excluded.acknowledged",
+        (conversation, seq),
+    )
 
 
 def choice_key(tx: Tx, conversation: ConversationKey, question: str, value: str) -> str | None:

@@ -7,6 +7,7 @@ from belino.domain.commands import ChatSettings, CommandEffect
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import TurnState
 from belino.domain.reply import Parcel
+from belino.storage.channel_inbox import acknowledge, passed_on
 from belino.storage.database import TableRow, Tx, Verbs
 from belino.storage.messages import MessageRow
 from belino.storage.parcels import COMMANDED, insert_parcels, insert_unasked
@@ -23,6 +24,8 @@ class ConversationFacts:
 
     running: int = 0
     waiting: int = 0
+    is_passed_on: bool = False
+    """Whether a connected client has, or will get, a message that it did not acknowledge."""
     answered: int = 0
     cost_usd: float | None = None
     """None if the price of no turn is known."""
@@ -76,6 +79,7 @@ def carry_out(tx: Tx, row: MessageRow, effect: CommandEffect, now: int) -> None:
 def _change(tx: Tx, conversation: int, seq: int, effect: CommandEffect, now: int) -> None:
     if effect.stops:
         stop_turns(tx, conversation, now)
+        acknowledge(tx, conversation, seq)
     if effect.forgets:
         tx.execute("DELETE FROM sessions WHERE conversation = ?", (conversation,))
         _set(tx, conversation, "begun", seq)
@@ -132,6 +136,7 @@ def conversation_facts(tx: Tx, conversation: ConversationKey) -> ConversationFac
     return ConversationFacts(
         running=times.get(TurnState.RUNNING, 0),
         waiting=times.get(TurnState.WAITING, 0),
+        is_passed_on=bool(passed_on(tx, conversation, None, 1)),
         answered=times.get(TurnState.ANSWERED, 0),
         cost_usd=sum(costs) if costs else None,
         model=(last["model"] or "") if last is not None else "",

@@ -71,13 +71,14 @@ async def serve(gateway: WebGateway, *, ready: Callable[[str], None]) -> None:
     """Serve until cancelled; `ready` receives a login address once requests are answered."""
     settings = gateway.config.server
     with _listen(settings) as listener:
+        # Before the first await: a turn that a crash interrupted begins as soon as this task waits.
+        gateway.turn_tools.serve_at(local_url(settings, listener), settings.public_url)
         open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         pool = ConnectionPool(shares_of(open_files), gateway.clock)
         site = Site(gateway)
         server = Server(_uvicorn_config(make_app(site), settings, pool))
         # New clients wait in the backlog until the next line but one.
         url = await _announce(gateway, local_url(settings, listener))
-        gateway.turn_tools.serve_at(local_url(settings, listener), settings.public_url)
         async with asyncio.TaskGroup() as group:
             feeding = group.create_task(site.run())
             serving = group.create_task(server.serve(sockets=[listener]))
