@@ -368,7 +368,9 @@ class Gateway(AccountOperations, MediaViews):
         self._signs = Signs(self.adapters, self.config.delivery.sign, self.clock)
         self._turns = self._make_turns()
         self._bridge = self._make_bridge()
-        self.channel_inbox = ChannelInbox(self.store, self._replies, self.notices, self.clock, self._sender.wake)
+        self.channel_inbox = ChannelInbox(
+            self.store, self._replies, self.notices, self.clock, put=self._sender.wake, given=self._signs.show_once
+        )
         self._sessions = Sessions(
             self.store,
             self._turns.run,
