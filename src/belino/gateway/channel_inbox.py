@@ -77,6 +77,7 @@ class ChannelInbox:
         events: EventBus,
         clock: Clock,
         put: Callable[[ConversationKey], None],
+        given: Callable[[ConversationKey], None],
     ) -> None:
         self._store = store
         self._replies = replies
@@ -85,6 +86,8 @@ class ChannelInbox:
         self._clock = clock
         self._put = put
         """Called when parcels of a conversation are in the outbox."""
+        self._given = given
+        """Called when the client gets messages of a conversation."""
         self._stopping = False
         self._waiting: set[asyncio.Timeout] = set()
 
@@ -142,7 +145,10 @@ class ChannelInbox:
 
     async def _found(self, where: ConversationKey, after: int | None) -> tuple[ChannelMessage | PermissionAnswer, ...]:
         stored = await self._store.passed_on(where, after=after, limit=AT_A_TIME)
-        return tuple([await self._told(message) for message in stored])
+        told = tuple([await self._told(message) for message in stored])
+        if any(isinstance(each, ChannelMessage) for each in told):
+            self._given(where)
+        return told
 
     async def _told(self, message: StoredMessage) -> ChannelMessage | PermissionAnswer:
         if pressed := _PRESS.fullmatch(message.text):

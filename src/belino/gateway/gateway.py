@@ -374,7 +374,13 @@ class Gateway(AccountOperations, MediaViews):
         self._bridge = self._make_bridge()
         self.unasked = UnaskedMessages(self.store, self._replies, self.notices, self.clock, self._keeper)
         self.channel_inbox = ChannelInbox(
-            self.store, self._replies, self.unasked, events=self.notices, clock=self.clock, put=self._sender.wake
+            self.store,
+            self._replies,
+            self.unasked,
+            events=self.notices,
+            clock=self.clock,
+            put=self._sender.wake,
+            given=self._signs.show_once,
         )
         self._sessions = Sessions(
             self.store,
