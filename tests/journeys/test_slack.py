@@ -60,7 +60,7 @@ async def test_ten_files_and_a_sound_leave_with_the_words(crew: BusyWorkspace) -
     async with crew.gateway(agent):
         crew.slack.say(crew.ann, crew.ann, "everything, please")
         await until(lambda: sum(len(message.get("files", ())) for message in crew.slack.sent) == 11)
-    assert crew.answers() == ["All *ten*."]
+    assert crew.answers() == ["All *ten*.", ""]
     shown = [file["name"] for message in crew.slack.sent for file in message.get("files", ())]
     assert shown == ["note.ogg", *(f"p{number}.jpg" for number in range(10))]
     sent = [upload.sha256 for upload in crew.slack.received]
