@@ -14,7 +14,7 @@ import pytest
 
 from adapters.harness import until
 from adapters.in_house import at_work, kept
-from belino.cli.files import _planned
+from belino.cli.files import planned_files
 from belino.delivery.decide import FORM_NAMES
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
@@ -268,13 +268,12 @@ async def test_what_is_planned_and_told_is_what_is_sent(
     agent = ScriptedAgent([*calls, "All of them."])
     async with place.asked(home, agent) as gateway:
         await until(lambda: any("All of them." in text for text, _ in place.shown()))
-        adapter = gateway.adapters[place.platform, "default"]
         while any(parcel.state is not ParcelState.SENT for parcel in await gateway.store.parcels(limit=100)):
             await asyncio.sleep(0.01)
         parcels = await gateway.store.parcels(limit=100)
         story = await gateway.store.story(parcels[0].conversation, (await kept(gateway, place.channel()))[0].id)
     asked = Namespace(platform=place.platform, files=list(files.values()), form=wanted, caption="")
-    decisions, _ = await _planned(asked, adapter.limits)
+    decisions, _ = await planned_files(asked, gateway.config, gateway.config.adapters[0])
     planned = {name: each.send_as for name, each in zip(files, decisions, strict=True)}
     told = {name: told_form(str(block.text)) for name, (block,) in zip(files, agent.answers, strict=True)}  # type: ignore[union-attr]
     sent = [file.send_as for parcel in reversed(parcels) for file in parcel.files]

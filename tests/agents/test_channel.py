@@ -19,13 +19,14 @@ from belino.cli.command import make_parser
 from belino.cli.mcp_channel import CHANNEL, PERMISSION, ChannelRelay
 from belino.config import AgentConfig, from_table
 from belino.config import Config as Settings
+from belino.domain.errors import Undeliverable
 from belino.domain.message import ChatType, ConversationKey, Quote
 from belino.gateway.channel_inbox import ChannelMessage, PermissionAnswer, PermissionRequest
 from belino.gateway.commands import TAKEN_BACK
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
 from belino.testing import make_png
-from gateway.house import ANN, BOB, EVE, House, until
+from gateway.house import ANN, BOB, EVE, House, Wire, until
 from web.conftest import running
 
 DM = ConversationKey(platform="memory", account="default", channel="dm")
@@ -118,6 +119,29 @@ async def test_stop_takes_back_what_is_not_acknowledged(house: House) -> None:
         (told,) = await given(house, gateway)
         assert isinstance(told, ChannelMessage)
         assert told.content == "two"
+
+
+class TypingWire(Wire):
+    """Shows typing, unless it is refused."""
+
+    shown = 0
+
+    async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
+        self.shown += 1
+        raise Undeliverable("not here")
+
+
+async def test_typing_is_shown_when_the_client_gets_a_message_and_a_refusal_harms_nothing(house: House) -> None:
+    wire = house.prepare()
+    wire.__class__ = TypingWire
+    assert isinstance(wire, TypingWire)
+    async with house.at_work() as gateway:
+        await house.ask(gateway, house.say("one"))
+        before = wire.shown
+        assert len(await given(house, gateway)) == 1
+        await until(lambda: wire.shown == before + 1)
+        assert await given(house, gateway, after=9) == []
+        assert wire.shown == before + 1
 
 
 async def test_a_waiting_client_gets_a_message_as_it_comes(house: House) -> None:
@@ -271,8 +295,18 @@ async def test_claude_code_gets_messages_answers_them_and_asks_for_permission_th
                 (message,) = client.got(CHANNEL)
                 assert message["content"].endswith("look")
                 ref = message["meta"]["media_refs"]
-                tools = {tool["name"] for tool in (await client.call("tools/list"))["tools"]}
-                assert {"reply", "acknowledge", "fetch_media", "channel_context", "send_media"} <= tools
+                tools = [tool["name"] for tool in (await client.call("tools/list"))["tools"]]
+                assert len(tools) == len(set(tools)) and "send_message" not in tools
+                assert {
+                    "reply",
+                    "acknowledge",
+                    "fetch_media",
+                    "channel_context",
+                    "send_media",
+                    "fetch_messages",
+                } <= set(tools)
+                recent = await client.call("tools/call", name="fetch_messages", arguments={"limit": 1})
+                assert "look" in str(recent) and ref in str(recent)
                 shown = await client.call("tools/call", name="fetch_media", arguments={"ref": ref})
                 assert any(item["type"] == "image" for item in shown["content"])
                 about = message["meta"]["message_id"]

@@ -27,6 +27,8 @@ class Agent:
         yield Accepted()
         if chosen := turn.message.choice:
             yield Final(text=f"You chose {chosen.value}.")
+        elif turn.message.text == "Stay silent":
+            yield Final(text="nothing to ask", silent=True)
         else:
             choices = (
                 Choice(label="Yes", value="y", style="primary"),

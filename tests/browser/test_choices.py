@@ -61,8 +61,17 @@ def test_a_choice_is_made_once_with_the_keyboard_and_stays_shown(
     page.reload()
     expect(asked.locator(".chosen bdi")).to_have_text(HOSTILE)
     expect(asked.locator(".words")).to_have_text("First: shall I deploy?")
+    expect(asked).not_to_contain_text("edited")
     expect(asked.locator(".choice")).to_have_count(0)
     assert page.locator('img[src="x"]').count() == 0
+
+
+def test_a_message_that_gets_no_answer_on_purpose_says_so(page: Page, enter: Enter) -> None:
+    enter(page)
+    send(page, "Stay silent")
+    expect(bubbles(page, "mine")).to_contain_text("Chose not to answer")
+    expect(page.locator("#turn")).to_be_hidden()
+    expect(bubbles(page, "theirs")).to_have_count(0)
 
 
 def test_a_second_press_and_one_of_another_user_are_answered(page: Page, enter: Enter, gateway: GatewayProcess) -> None:

@@ -94,3 +94,18 @@ def test_everybody_can_use_many_tables_and_code_on_a_screen_of_320_pixels(
     answered(page)
     no_sideways_scroll(page)
     no_violation(page)
+
+
+def test_long_code_scrolls_in_its_message_by_the_keyboard_too(
+    page: Page, enter: Enter, gateway: GatewayProcess
+) -> None:
+    enter(page)
+    say(gateway, "```\n" + "\n".join(f"line {number}" for number in range(300)) + "\n```")
+    answered(page)
+    code = bubbles(page, "mine").locator("pre")
+    box = code.bounding_box()
+    assert box is not None and box["height"] < 768
+    code.focus()
+    page.keyboard.press("End")
+    expect(code).to_be_focused()
+    page.wait_for_function("code => code.scrollTop > 1000", arg=code.element_handle())

@@ -54,3 +54,32 @@ def test_what_is_not_there_is_named(belino: Belino, tmp_path: Path, file: str, p
     done = belino("media", "plan", str(tmp_path / file), "--platform", platform)
     assert done.returncode != 0
     assert words in done.stderr
+
+
+def test_the_plan_follows_the_configuration_of_this_installation(belino: Belino, home: Path, tmp_path: Path) -> None:
+    noise = tmp_path / "noise.bin"
+    noise.write_bytes(bytes(12 << 20))
+    home.mkdir(exist_ok=True)
+    settings = home / "belino.toml"
+    planned = ("media", "plan", str(noise), "--platform")
+    assert "at most 10.0MB are taken" in read(belino(*planned, "discord", "--json"))["files"][0]["reason"]
+    account = 'token = "env:PLAN_TOKEN"\nupload_mb = 50\n'
+    settings.write_text(f"[adapters.discord.accounts.large]\n{account}")
+    token = {"PLAN_TOKEN": "a.b.c"}
+    for platform in ("discord", "discord:large"):
+        assert read(belino(*planned, platform, "--json", **token))["files"][0]["goes_as"] == "document"
+    settings.write_text(f"[media]\nmax_bytes = 1000000\n[adapters.discord.accounts.large]\n{account}")
+    (refused,) = read(belino(*planned, "discord", "--json", **token))["files"]
+    assert (refused["goes_as"], "media.max_bytes" in refused["reason"]) == (None, True)
+
+
+def test_a_plan_without_the_tokens_of_the_configuration_says_that_it_assumes_the_defaults(
+    belino: Belino, home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    home.mkdir(exist_ok=True)
+    (home / "belino.toml").write_text('[adapters.discord]\ntoken = "env:PLAN_TOKEN"\n')
+    done = belino("media", "plan", str(tmp_path / "a.txt"), "--platform", "discord")
+    assert done.returncode == 0 and "PLAN_TOKEN" in done.stderr and "defaults" in done.stderr
+    done = belino("media", "plan", str(tmp_path / "a.txt"), "--platform", "discord:other", PLAN_TOKEN="a.b.c")
+    assert done.returncode != 0 and "no account 'other'" in done.stderr

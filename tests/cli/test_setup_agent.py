@@ -63,3 +63,13 @@ async def test_the_doctor_finds_a_key_that_is_bad(belino: Belino, home: Path, se
         (finding,) = [found for found in json.loads(done.stdout)["findings"] if found["name"].startswith("agent")][:1]
         assert finding["ok"] is well
         assert key not in done.stdout
+
+
+async def test_a_channel_is_set_up_without_questions_and_the_doctor_says_how_a_client_connects(
+    belino: Belino, home: Path
+) -> None:
+    answer = read(await asyncio.to_thread(belino, "setup", "agent", "--kind", "channel", "--yes", "--json"))
+    assert answer["ok"]
+    assert 'kind = "channel"' in (home / "belino.toml").read_text(encoding="utf-8")
+    told = await asyncio.to_thread(belino, "doctor")
+    assert "belino mcp --channel --conversation" in told.stdout

@@ -3,6 +3,7 @@
 import base64
 import http.client
 import random
+import re
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,3 +100,13 @@ def check(speaker: Speaker, messages: list[dict[str, Any]]) -> None:
     asked, traces = [message["trace"] for message in said], [message["trace"] for message in answers]
     assert traces[0] == asked[0]
     assert traces == [trace for trace in asked if trace in set(traces)]
+    firsts = [asked.index(trace) for trace in traces]
+    for answer, first, end in zip(answers, firsts, [*firsts[1:], len(said)], strict=True):
+        assert told(answer["text"]) == (2 * (end - first), sum(len(one["media"]) for one in said[first:end]))
+
+
+def told(answer: str) -> tuple[int, int]:
+    """How many words and attachments the demo agent says it got: all of the messages that it answers, and no other."""
+    found = re.search(r"You sent me ([0-9]+) words(?: and ([0-9]+) attachment)?", answer)
+    assert found, answer
+    return int(found[1]), int(found[2] or 0)

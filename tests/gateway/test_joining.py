@@ -5,7 +5,6 @@ import json
 import random
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import datetime
 
 import pytest
 
@@ -13,11 +12,9 @@ from belino.config import AccessConfig, ChannelAccess, SessionsConfig
 from belino.domain.message import ConversationKey, Message, Quote
 from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.ports import AcceptsMany
-from belino.domain.stored import ClaimedTurn
 from belino.domain.turn import Final, ReplyPart, TextDelta, Turn
 from belino.gateway.explain import explain
 from belino.gateway.gateway import Gateway
-from belino.gateway.sessions import SessionCallbacks
 from belino.testing import ScriptedAgent
 from belino.turns.preview import as_json, preview
 from gateway.house import ANN, BOB, House, until
@@ -185,28 +182,6 @@ async def test_while_busy_a_message_may_stop_the_turn(house: House) -> None:
         await until(lambda: house.wire.texts() == ["no, a line"])
         (stopped,) = await gateway.store.messages(DM, [first.id])
         assert (stopped.outcome, stopped.reason) == (MessageOutcome.ABORTED, "stopped by a newer message")
-
-
-async def test_what_waits_and_what_starts_is_told(house: House) -> None:
-    agent = house.agent = SlowAgent()
-    waits: list[tuple[str, datetime]] = []
-    started: list[list[str]] = []
-
-    def note(turn: ClaimedTurn) -> None:
-        started.append([message.text for message in turn.messages])
-
-    async with house.at_work() as gateway:
-        gateway._sessions.callbacks = SessionCallbacks(
-            waits=lambda _, message, since: waits.append((message, since)), started=note
-        )
-        said = [house.say("one"), house.say("two")]
-        await gateway.accept(said[0])
-        await until(lambda: len(agent.turns) == 1)
-        await gateway.accept(said[1])
-        assert [message for message, _ in waits] == [message.id for message in said]
-        assert started == [["one"]]
-        agent.go_on.set()
-        await until(lambda: started == [["one"], ["two"]])
 
 
 async def test_a_copy_with_a_file_starts_the_turn_again_with_it(house: House) -> None:

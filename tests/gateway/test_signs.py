@@ -120,6 +120,21 @@ async def test_a_message_that_waits_behind_a_turn_shows_it_until_its_own_begins(
     assert house.reactions[1] == (second.id, WAITS, False)
 
 
+async def test_a_message_that_waits_behind_other_conversations_shows_it_too(house: SignHouse) -> None:
+    with_typing(house)
+    house.sessions = replace(house.sessions, max_running=1)
+    agent = house.agent = HungAgent()
+    async with house.at_work() as gateway:
+        first, second = house.say("first"), house.say("second", channel="other")
+        await gateway.accept(first)
+        await until(lambda: agent.running)
+        await gateway.accept(second)
+        await until(lambda: house.reactions == [(second.id, WAITS, True)])
+        await gateway.abort(first.conversation)
+        await until(lambda: len(house.reactions) == 2)
+    assert house.reactions[1] == (second.id, WAITS, False)
+
+
 async def test_a_message_that_is_stopped_while_it_waits_shows_nothing_more(house: SignHouse) -> None:
     with_typing(house)
     agent = house.agent = HungAgent()

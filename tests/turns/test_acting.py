@@ -155,7 +155,7 @@ async def test_silence_sends_nothing_and_explains_itself(house: House, wire: Act
         assert not wire.offered
         first = (await house.history(gateway))[0]
         assert (first.outcome, first.reason) == (
-            MessageOutcome.ANSWERED,
+            MessageOutcome.SILENT,
             "chose silence: they talk to each other",
         )
 

@@ -285,6 +285,7 @@ async def test_an_agent_that_forgets_is_told_the_channel_every_time(house: House
 
 
 async def test_a_thread_and_its_channel_are_told_apart(house: House, agent: ScriptedAgent) -> None:
+    house.access = replace(house.access, participation_minutes=0)  # people talk with each other in the thread
     async with house.at_work() as gateway:
         group = Group(house, gateway)
         root = await group.hear("which hut?")
@@ -514,6 +515,7 @@ HOSTILE = {
 @pytest.mark.parametrize("remembers", [True, False])
 async def test_hostile_words_are_told_as_words_in_every_place(house: House, written: str, remembers: bool) -> None:
     house.context = ContextConfig(format=written)  # type: ignore[arg-type]
+    house.access = replace(house.access, participation_minutes=0)  # people talk with each other in the thread
     agent = house.agent = ScriptedAgent(remembers=remembers)
     async with house.at_work() as gateway:
         group = Group(house, gateway)

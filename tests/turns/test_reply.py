@@ -334,7 +334,7 @@ async def test_one_file_too_many_is_refused_by_the_tool(house: House, wire: Wire
         story = await gateway.store.story(HERE, "m1")
     assert story is not None
     refused = [step.reason for step in story.steps if step.outcome == "refused"]
-    assert refused == ["a reply brings along 20 files at most; send this one with the next"]
+    assert refused == ["path=20.txt: a reply brings along 20 files at most; send this one with the next"]
 
 
 async def test_what_was_filed_away_long_ago_is_swept(house: House, wire: Wire) -> None:

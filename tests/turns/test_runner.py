@@ -148,7 +148,7 @@ async def test_an_agent_may_decide_to_say_nothing(house: House) -> None:
     house.agent = ScriptedAgent(Final(text="", silent=True))
     async with house.at_work() as gateway:
         await gateway.accept(house.say())
-        assert await outcome(house, gateway) == (MessageOutcome.ANSWERED, "chose silence: it gave no reason")
+        assert await outcome(house, gateway) == (MessageOutcome.SILENT, "chose silence: it gave no reason")
         assert not house.wire.offered
 
 

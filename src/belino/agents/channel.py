@@ -4,12 +4,18 @@ The client answers with tools, in its own time, so a turn ends as soon as the me
 channel inbox until the client acknowledges them.
 """
 
-from collections.abc import AsyncIterator
+import shutil
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from belino.domain.media import AcceptedMedia
-from belino.domain.outcome import PASSED_ON
+from belino.domain.outcome import PASSED_ON, Finding
+from belino.domain.ports import Question
 from belino.domain.turn import Accepted, Final, ReplyPart, Turn
+
+SETUP: Sequence[Question] = ()
+"""There is nothing to ask; the client is set up where it runs."""
+CONNECT = "connect one with `belino mcp --channel --conversation CONVERSATION`; see docs/agents/channel.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +33,11 @@ class Agent:
 
     def __init__(self, config: Config) -> None:
         self._config = config
+
+    async def check(self) -> Sequence[Finding]:
+        """Tell how a client is connected; it may run as another user or program, so its absence is no fault."""
+        found = "Claude Code is installed" if shutil.which("claude") else "claude is not on PATH"
+        return (Finding(name="agent channel", ok=True, says=f"messages wait for a client ({found}); {CONNECT}"),)
 
     async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
         """End the turn without an answer."""

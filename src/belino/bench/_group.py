@@ -110,7 +110,7 @@ class TalkGroup:
     @asynccontextmanager
     async def gateway(self, folder: Path, config: AgentConfig, agent: Agent | None = None) -> AsyncIterator[Gateway]:
         """A gateway on a fresh state folder, running until the block is left."""
-        access = AccessConfig(channels={CHANNEL: ChannelAccess(senders=("*",))})
+        access = AccessConfig(channels={CHANNEL: ChannelAccess(senders=("*",), participation_minutes=0)})
         adapter = AdapterConfig(
             platform="memory", account="default", access=access, options=MemoryConfig(far_side=self.platform)
         )

@@ -205,7 +205,8 @@ async def _belino(slack: SlackServer, workspace: Workspace, folder: Path) -> Asy
     home = folder / "home"
     home.mkdir(mode=0o700)
     listed = "".join(
-        f'[adapters.slack.access.channels.{channel["id"]}]\nsenders = ["*"]\n' for channel in workspace.channels
+        f'[adapters.slack.access.channels.{channel["id"]}]\nsenders = ["*"]\nparticipation_minutes = 0\n'
+        for channel in workspace.channels
     )
     (home / "belino.toml").write_text(
         f'[logs]\nlevel = "error"\n[pace]\ncalls_per_minute = {TIER_3}\n[adapters.slack]\nbot_token = "env:BENCH_BOT"\n'

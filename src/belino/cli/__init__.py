@@ -5,7 +5,7 @@ import io
 import os
 import sys
 
-OK, FAILED, USAGE, NOT_RUNNING, BAD_CONFIG, INTERRUPTED = 0, 1, 2, 69, 78, 130
+OK, FAILED, USAGE, NOT_RUNNING, UNCERTAIN, BAD_CONFIG, INTERRUPTED = 0, 1, 2, 69, 75, 78, 130
 
 COMMANDS = {
     "serve": "Start the gateway and the web chat.",
@@ -23,6 +23,7 @@ COMMANDS = {
     "media": "List and fetch received media; inspect and read local files.",
     "readings": "List what was read from media, by whom and at what cost.",
     "models": "List local speech models; fetch one that knows more languages.",
+    "send": "Send a message and files to a conversation, and wait for receipts.",
     "outbox": "List unsent messages; retry, drop or send them.",
     "explain": "Show what happened to a message, and why.",
     "retry": "Repeat the failed turn of a message.",

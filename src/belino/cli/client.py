@@ -24,11 +24,16 @@ if TYPE_CHECKING:
     from belino.storage.store import Store
 
 ANSWER_SECONDS = 30.0
+APPEND_SECONDS = 120.0
 NO_HEADERS: Mapping[str, str] = {}
 
 
 class Unknown(BelinoError):
     """The gateway has nothing of this name."""
+
+
+class SilentGateway(BelinoError):
+    """The gateway did not answer a request, which it may have carried out."""
 
 
 class GatewayClient:
@@ -85,6 +90,15 @@ class GatewayClient:
             raise _refused(answer.status, read)
         return read
 
+    def append(self, path: str, offset: int, piece: bytes) -> Any:
+        """Add raw bytes to an upload; a refusal becomes an error."""
+        headers = {"Upload-Offset": str(offset)}
+        with self._asked("PATCH", path, piece, headers=headers, seconds=APPEND_SECONDS) as answer:
+            read = _parsed(answer.read())
+        if answer.status >= 400:
+            raise _refused(answer.status, read)
+        return read
+
     @contextmanager
     def opened(
         self, method: str, path: str, body: object = None, *, accept: str = "*/*"
@@ -107,14 +121,14 @@ class GatewayClient:
         seconds: float = ANSWER_SECONDS,
     ) -> Iterator[http.client.HTTPResponse]:
         connection = self._connection(seconds)
-        own = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json", "Accept": accept}
+        kind = "application/octet-stream" if isinstance(body, bytes) else "application/json"
+        own = {"Authorization": f"Bearer {self._token}", "Content-Type": kind, "Accept": accept}
         try:
-            connection.request(
-                method, path, body=None if body is None else json.dumps(body), headers={**headers, **own}
-            )
+            sent = body if body is None or isinstance(body, bytes) else json.dumps(body)
+            connection.request(method, path, body=sent, headers={**headers, **own})
             yield connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
-            raise BelinoError(f"the gateway at {self.url} does not answer ({type(error).__name__})") from None
+            raise SilentGateway(f"the gateway at {self.url} does not answer ({type(error).__name__})") from None
         finally:
             connection.close()
 

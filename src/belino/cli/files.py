@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+import sys
 import tempfile
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from belino.cli import OK
 from belino.cli.show import clean, show_json, show_table
-from belino.domain.errors import BelinoError, MediaTooLarge
+from belino.domain.errors import BelinoError, ConfigError, MediaTooLarge
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import Blob, MediaKind, open_files
 from belino.domain.message import ConversationKey
@@ -26,6 +27,7 @@ from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
+    from belino.config import AdapterConfig, Config
     from belino.delivery.decide import Decision
     from belino.delivery.outgoing_files import Keeper
 
@@ -151,12 +153,15 @@ def fit_file(args: Namespace) -> int:
 
 
 def plan_files(args: Namespace) -> int:
-    """belino media plan FILE… --platform NAME [--as FORM] [--caption TEXT]"""
-    limits = _limits(args.platform)
+    """belino media plan FILE… --platform NAME[:ACCOUNT] [--as FORM] [--caption TEXT]"""
+    config, problem = _configured(Home.at(args.home))
+    own = _account(config, args.platform, is_known=not problem)
     for path in args.files:
         if not path.is_file():
             raise BelinoError(f"{path} is not a file")
-    decisions, parcels = asyncio.run(_planned(args, limits))
+    decisions, parcels = asyncio.run(planned_files(args, config, own))
+    if problem:
+        print(clean(f"{problem}; the plan assumes the defaults"), file=sys.stderr)
     files = [_decision_json(path, decision) for path, decision in zip(args.files, decisions, strict=True)]
     if args.json:
         show_json({"platform": args.platform, "files": files, "parcels": [_parcel_json(parcel) for parcel in parcels]})
@@ -195,42 +200,74 @@ async def _fitted(blob: Blob, path: Path, args: Namespace) -> dict[str, Any]:
     return {"path": str(target.path), **answer}
 
 
-def _limits(platform: str) -> Limits:
-    """The limits of a platform, from its adapter; nothing is started or called."""
+def _configured(home: Home) -> tuple["Config", str]:
+    """The configuration of this installation; the defaults, and why, if it cannot be read, as without its tokens."""
+    from belino.config import Config, load
+
+    try:
+        return load(home), ""
+    except ConfigError as error:
+        return Config(), str(error).rstrip(".")
+
+
+def _account(config: "Config", named: str, *, is_known: bool) -> "AdapterConfig | None":
+    """The configured account that is named, or the platform's first; None if the platform has none here."""
+    platform, _, account = named.partition(":")
+    found = [own for own in config.adapters if own.platform == platform and account in ("", own.account)]
+    if account and not found and is_known:
+        raise BelinoError(f"there is no account {account!r} of {platform} in the configuration")
+    return min(found, key=lambda own: own.account != "default", default=None)
+
+
+async def _limits(platform: str, config: "Config", own: "AdapterConfig | None") -> Limits:
+    """The limits of an account, or those of its platform; nothing is started or called."""
+    from belino.gateway.accounts import from_registry
+    from belino.gateway.adapter_context import AccountContext
+    from belino.net.clock import SystemClock
+    from belino.net.guard import Guard
     from belino.registry import find
 
+    if own is not None:
+        context = AccountContext(own, SystemClock(), Guard(config.net.allow))
+        try:
+            return from_registry(own, context).limits
+        finally:
+            await context.http.close()
     limits = getattr(find("adapters", platform).make, "limits", None)
     if not isinstance(limits, Limits):
         raise BelinoError(f"the limits of {platform} are known only while its adapter runs")
     return limits
 
 
-async def _planned(args: Namespace, limits: Limits) -> tuple[tuple["Decision", ...], tuple[Parcel, ...]]:
-    """Collect, prepare and plan as the gateway does, in a temporary state folder."""
+async def planned_files(
+    args: Namespace, config: "Config", own: "AdapterConfig | None"
+) -> tuple[tuple["Decision", ...], tuple[Parcel, ...]]:
+    """Collect, prepare and plan as the gateway does with this configuration, in a temporary state folder."""
     from belino.delivery.outgoing_files import Keeper
     from belino.delivery.plan import plan
     from belino.delivery.prepare import Preparer
     from belino.media.audio import Sounds
-    from belino.media.fetch import MediaConfig
     from belino.media.image.images import Images
     from belino.media.sandbox.sandbox import Sandbox
     from belino.net.clock import SystemClock
     from belino.storage.store import open_store
 
+    platform = args.platform.partition(":")[0]
+    limits = await _limits(platform, config, own)
     async with AsyncExitStack() as stack:
         home = Home.at(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="belino-"))))
         store = await open_store(home, clock=SystemClock())
         stack.push_async_callback(store.close)
-        sandbox = await stack.enter_async_context(Sandbox())
+        sandbox = await stack.enter_async_context(Sandbox(config.media.sandbox, max_pixels=config.media.max_pixels))
         images = Images(sandbox, store.scratch, store.local)
         sounds = Sounds(sandbox, store.scratch, store.local)
-        keeper = Keeper(store, images, max_bytes=MediaConfig().max_bytes)
+        keeper = Keeper(store, images, max_bytes=config.media.max_bytes)
         wish = {"wanted": SendAs(args.form) if args.form else None, "caption": args.caption}
         preparer = Preparer(store, lambda: images, lambda: sounds)
         found = [await _offered(path, keeper, wish) for path in args.files]
         prepared = iter(await preparer.prepare([each for each in found if isinstance(each, Offer)], limits))
         decisions = tuple(next(prepared) if isinstance(each, Offer) else each for each in found)
-    where = ConversationKey(platform=args.platform, account="plan", channel="plan")
+    where = ConversationKey(platform=platform, account="plan", channel="plan")
     return decisions, plan(Reply(conversation=where, text=""), decisions, limits, turn=0, trace="")
 
 
@@ -243,7 +280,7 @@ async def _offered(path: Path, keeper: "Keeper", wish: dict[str, Any]) -> "Offer
         return replace(await keeper.keep(_pieces(path), name=path.name), **wish)
     except MediaTooLarge as error:
         offer = Offer(name=path.name, mime="", size=path.stat().st_size, sha256="")
-        return Decision(offer=offer, action=Action.REFUSE, reason=str(error))
+        return Decision(offer=offer, action=Action.REFUSE, reason=f"{error} (media.max_bytes)")
     except OSError as error:
         raise BelinoError(f"{path} cannot be read: {error.strerror}") from None
 

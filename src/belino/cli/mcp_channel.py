@@ -16,13 +16,19 @@ from belino.storage.home import Home
 CHANNEL, PERMISSION = "notifications/claude/channel", "notifications/claude/channel/permission"
 POLL_SECONDS = 25
 AGAIN_SECONDS = 2.0
-READING_TOOLS = ("list_media", "fetch_media", "channel_context", "channel_messages")
+READING_TOOLS = ("list_media", "fetch_media", "channel_context", "channel_messages", "fetch_messages")
+SEND_MESSAGE = "send_message"
+"""Not listed here: `reply` does the same."""
+NEWEST = str(2**63 - 1)
+"""The cursor before which every message is."""
+RECENT, RECENT_MOST = 20, 100
 INSTRUCTIONS = (
     'Messages of the chat arrive as <channel source="belino" chat_id message_id user user_id ts>. '
     "People there read the chat, not this session: answer with the tool reply. "
     "Media stands in a message as a placeholder like [Image: photo.jpg, 245KB, image/jpeg, ref:tg_k3v9d0q2m7xa]; "
     "fetch_media gets it by its ref, as=file as a path to read. "
-    "channel_context searches the chat's history, channel_messages shows a thread or messages by id. "
+    "fetch_messages shows what was said last, channel_context searches the chat's history, channel_messages shows a "
+    "thread or messages by id. "
     "send_media sends a file, react and edit_message change messages, where they are listed. "
     "A message that needs no answer is acknowledged with acknowledge; one that is neither answered nor acknowledged "
     "comes again after a restart. "
@@ -47,6 +53,15 @@ ACKNOWLEDGE = {
     "name": "acknowledge",
     "description": "Mark a message, and those before it, as handled without an answer; all of them without message_id.",
     "inputSchema": {"type": "object", "properties": {"message_id": {"type": "string"}}},
+}
+FETCH_MESSAGES = {
+    "name": "fetch_messages",
+    "description": f"The newest messages of the chat, oldest first; limit is {RECENT} unless given.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"limit": {"type": "integer", "minimum": 1, "maximum": RECENT_MOST}},
+    },
+    "annotations": {"readOnlyHint": True},
 }
 
 
@@ -84,7 +99,8 @@ class ChannelRelay(Relay):
             case "tools/list":
                 answer = super()._ask(asked)
                 if isinstance(answer, dict) and "result" in answer:
-                    answer["result"]["tools"] += [REPLY, ACKNOWLEDGE]
+                    tools = [tool for tool in answer["result"]["tools"] if tool["name"] != SEND_MESSAGE]
+                    answer["result"]["tools"] = [*tools, REPLY, FETCH_MESSAGES, ACKNOWLEDGE]
                 return answer
             case "tools/call":
                 return self._call(asked, given)
@@ -95,6 +111,11 @@ class ChannelRelay(Relay):
         given: Mapping[str, Any] = arguments if isinstance(arguments, dict) else {}
         if name == "acknowledge":
             return _result(asked, "Acknowledged." if self._acknowledge(given.get("message_id")) else "No such message.")
+        if name == "fetch_messages":
+            thread = self._conversation.thread
+            newest: dict[str, object] = {"thread_id": thread} if thread else {"cursor": NEWEST}
+            newest["max_replies"] = given.get("limit") or RECENT
+            return super()._ask({**asked, "params": {"name": "channel_messages", "arguments": newest}})
         answer = self._reply(asked, given) if name == "reply" else super()._ask(asked)
         is_done = isinstance(answer, dict) and "result" in answer and not answer["result"].get("isError")
         if is_done and name not in READING_TOOLS:

@@ -72,7 +72,7 @@ def media_arguments(parser: ArgumentParser) -> None:
     fit.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="write here")
     plan = actions.add_parser("plan", help="how files would be sent", description="Show how local files would be sent.")
     plan.add_argument("files", type=Path, nargs="+", metavar="FILE", help="files on this machine")
-    plan.add_argument("--platform", required=True, metavar="NAME", help="the platform, as belino.toml names it")
+    plan.add_argument("--platform", required=True, metavar="NAME", help="the platform, or PLATFORM:ACCOUNT")
     plan.add_argument("--as", dest="form", choices=[str(form) for form in SendAs], help="the preferred form")
     plan.add_argument("--caption", default="", metavar="TEXT", help="a caption for each file")
     _gc_arguments(actions.add_parser("gc", help="delete unused files", description=GC_DESCRIPTION))

@@ -98,7 +98,7 @@ def run_setup(args: Namespace) -> int:
         return set_up_reading(args, home)
     wanted = _agent(args, home) if args.platform == AGENT else _platform(args, home)
     questions: Sequence[Question] = getattr(wanted.plugin.module, "SETUP", ())
-    if not questions:
+    if not questions and not (args.platform == AGENT and hasattr(wanted.plugin.module, "SETUP")):
         raise ConfigError(f"{wanted.plugin.name} needs no setup")
     answers = _answers(args, wanted.plugin, questions, wanted.there)
     with laid_down(home, answers.secrets) as keep:
@@ -145,8 +145,9 @@ def _platform(args: Namespace, home: Home) -> WantedSettings:
 def _agent(args: Namespace, home: Home) -> WantedSettings:
     there = _there(home.config_file, [AGENT])
     kinds = [kind for kind in registry.built_in("agents") if hasattr(registry.find("agents", kind).module, "SETUP")]
-    question = Question(key="kind", ask=f"Which kind of agent shall answer? ({', '.join(kinds)})", default=kinds[0])
-    kind = args.kind or asked(args, question, there.get("kind", kinds[0])) or str(there.get("kind", kinds[0]))
+    usual = "claude"
+    question = Question(key="kind", ask=f"Which kind of agent shall answer? ({', '.join(kinds)})", default=usual)
+    kind = args.kind or asked(args, question, there.get("kind", usual)) or str(there.get("kind", usual))
     plugin = registry.find("agents", kind)
     known = {field.name for field in fields(plugin.config_type)} | set(AGENT_KEYS)
 

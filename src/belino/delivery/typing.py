@@ -45,6 +45,8 @@ class Signs:
         self._wanted: dict[ConversationKey, dict[str, str]] = {}
         """The reaction that each message is to have, by its id; empty for none."""
         self._shown: dict[tuple[ConversationKey, str], str] = {}
+        self._touched: set[ConversationKey] = set()
+        """Conversations where typing is to be shown once."""
         self._lanes = KeyedWorkers(self._react, width=WIDTH, clock=clock)
         self.stop = self._lanes.stop
 
@@ -52,9 +54,9 @@ class Signs:
         """Make reactions until stopped."""
         await self._lanes.run()
 
-    def waits(self, conversation: ConversationKey, message_id: str) -> None:
-        """Show that a message waits, if a turn runs before its own."""
-        if conversation in self._busy and self.mode in ("auto", "reaction"):
+    def waits(self, conversation: ConversationKey, message_id: str, *, is_full: bool = False) -> None:
+        """Show that a message waits, if a turn runs before its own, here or, with `is_full`, in other conversations."""
+        if (is_full or conversation in self._busy) and self.mode in ("auto", "reaction"):
             self._want(conversation, message_id, WAITS)
 
     def begin(self, conversation: ConversationKey, messages: Sequence[StoredMessage]) -> None:
@@ -72,6 +74,12 @@ class Signs:
             await keep_showing(lambda: adapter.show_typing(conversation, note()), self._clock)
         if self.mode in ("auto", "reaction"):  # also where typing cannot be shown
             self._want(conversation, message_id, WORKS)
+
+    def show_once(self, conversation: ConversationKey) -> None:
+        """Show typing for a few seconds: a client elsewhere has got a message, and answers in its own time."""
+        if self.mode in ("auto", "typing"):
+            self._touched.add(conversation)
+            self._lanes.wake(conversation)
 
     def end(self, conversation: ConversationKey, message_id: str, state: TurnState) -> None:
         """A turn has ended: a reaction to its message is removed, or says how it ended."""
@@ -96,6 +104,9 @@ class Signs:
 
     async def _react(self, conversation: ConversationKey) -> datetime | None:
         adapter = self._adapters.get((conversation.platform, conversation.account))
+        if conversation in self._touched:
+            self._touched.discard(conversation)
+            await self._type(conversation, adapter)
         for message_id, emoji in self._wanted.pop(conversation, {}).items():
             before = self._shown.pop((conversation, message_id), "")
             if emoji in (WAITS, WORKS):
@@ -112,6 +123,15 @@ class Signs:
             except Exception as error:  # noqa: BLE001 - a failed sign must not stop the others
                 log.info("a reaction cannot be made: %s", place_of(error))
         return None
+
+    async def _type(self, conversation: ConversationKey, adapter: Adapter | None) -> None:
+        if not isinstance(adapter, ShowsTyping):
+            return
+        try:
+            async with deadline(self._clock, CALL_SECONDS):
+                await adapter.show_typing(conversation, None)
+        except Exception as error:  # noqa: BLE001 - a failed sign must not stop the others
+            log.info("an indicator cannot be shown: %s", place_of(error))
 
 
 async def keep_showing(show: Callable[[], Awaitable[None]], clock: Clock) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 
 from belino.domain.errors import BelinoError
 from belino.domain.media import MediaKind, MediaRef
+from belino.domain.places import Moved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,6 +295,8 @@ class Unsupported:
     """The agent was added to the channel, by the author, or removed from it."""
     server: str = ""
     """The id of the server or workspace of its channel, as for a message."""
+    moved: Moved | None = None
+    """The platform's own note that the channel goes on under another id."""
 
 
 def as_unsupported(message: Message, what: str, *, is_notice: bool = False) -> Unsupported:

@@ -30,6 +30,8 @@ class MessageOutcome(StrEnum):
     """A turn will answer it."""
     WORKING = "working"
     ANSWERED = "answered"
+    SILENT = "chose silence"
+    """Its turn ended, and the agent chose to send nothing."""
     FAILED = "failed"
     ABORTED = "aborted"
     NOTED = "noted"
@@ -80,7 +82,7 @@ class Stage(StrEnum):
     DELIVERY = "delivery"
 
 
-CHOSE_SILENCE = "chose silence"
+CHOSE_SILENCE = MessageOutcome.SILENT.value
 """Begins the reason of a turn whose agent answered with nothing."""
 PASSED_ON = "passed on to the channel's client"
 """The reason of a turn whose message a connected client answers in its own time."""

@@ -15,6 +15,7 @@ from belino.domain.limits import Limits, SendAs
 from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia, MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import Finding, MessageOutcome
+from belino.domain.places import Places
 from belino.domain.reading import Material, Read, ReadingOptions, Skill
 from belino.domain.reply import OutgoingFile, Parcel, Receipt
 from belino.domain.turn import ReplyPart, Turn
@@ -109,6 +110,9 @@ class AdapterContext(Protocol):
 
     @property
     def clock(self) -> Clock: ...
+
+    @property
+    def places(self) -> Places: ...
 
     async def publish(self, file: OutgoingFile) -> str:
         """Publish a file under a signed, expiring public URL, for platforms that fetch from us."""

@@ -27,6 +27,7 @@ from belino.domain.message import (
 )
 from belino.domain.outcome import Standing
 from belino.domain.owner import PLATFORM_EVENT, GroupAccess, GroupState
+from belino.domain.places import Moved
 from belino.domain.reply import Parcel
 from belino.domain.safe_text import clean_name
 from belino.domain.stored import ClaimedParcel, Requester, StoredMessage, Verdict
@@ -208,6 +209,12 @@ def with_groups(access: AccessConfig, owners: Sequence[str], groups: Iterable[Gr
     }
     senders = (*access.senders, *(owner for owner in owners if owner not in access.senders))
     return replace(access, senders=senders, channels={**allowed, **access.channels})
+
+
+def with_moves(access: AccessConfig, moves: Iterable[Moved]) -> AccessConfig:
+    """The rules of an account whose channels moved: what is configured for the new id comes before that for the old."""
+    ours = {move.old: access.channels[move.new] for move in moves if move.new in access.channels}
+    return replace(access, channels={**access.channels, **ours}) if ours else access
 
 
 def _commanders(group: GroupAccess, owners: Sequence[str]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from belino.domain.message import Message
 from belino.domain.ports import Adapter, AdapterContext, Clock, Taken, TakesOver
 from belino.gateway.adapter_context import AccountContext, PayloadWitness
 from belino.gateway.health import HealthBoard
+from belino.gateway.moves import Moves
 from belino.gateway.publisher import Publisher
 from belino.net.guard import Guard
 
@@ -73,6 +74,7 @@ class Accounts:
         witness: PayloadWitness,
         health: HealthBoard,
         publisher: Publisher,
+        moves: Moves,
     ) -> None:
         self.adapters: dict[Account, Adapter] = {}
         """Shared with everything that sends, fetches or reads history."""
@@ -82,6 +84,7 @@ class Accounts:
         self._witness = witness
         self._health = health
         self._publisher = publisher
+        self._moves = moves
         self._contexts: dict[Account, AccountContext] = {}
         self._made: list[AccountContext] = []
         self._nudges: dict[Account, asyncio.Event] = {}
@@ -92,7 +95,13 @@ class Accounts:
     def make(self, config: AdapterConfig) -> MadeAccount:
         """Make the adapter of an account; ConfigError if it cannot be made."""
         context = AccountContext(
-            config, self._clock, self._guard, self._witness, self._health, publish=self._publisher.file
+            config,
+            self._clock,
+            self._guard,
+            self._witness,
+            self._health,
+            publish=self._publisher.file,
+            places=self._moves.places((config.platform, config.account)),
         )
         self._made.append(context)
         return MadeAccount(config=config, adapter=self._make(config, context), context=context)

@@ -9,6 +9,7 @@ from belino import registry
 from belino.config import AdapterConfig
 from belino.domain.errors import AddressRefused, ConfigError
 from belino.domain.message import Arrival
+from belino.domain.places import NoPlaces, Places
 from belino.domain.ports import Clock, Known
 from belino.domain.reply import OutgoingFile
 from belino.media.jail import open_below
@@ -41,6 +42,7 @@ class AccountContext:
         health: ReportsHealth | None = None,
         *,
         publish: Callable[[OutgoingFile], Awaitable[str]] | None = None,
+        places: Places | None = None,
     ) -> None:
         self.account = config.account
         self.clock = clock
@@ -52,6 +54,7 @@ class AccountContext:
         self._witness = witness
         self._health = health
         self._publish = publish
+        self.places: Places = places or NoPlaces()
 
     async def publish(self, file: OutgoingFile) -> str:
         """A link under which the platform may fetch a file; ConfigError without a public address, or a gateway."""

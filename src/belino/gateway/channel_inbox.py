@@ -18,6 +18,7 @@ from belino.domain.reply import ParcelState
 from belino.domain.safe_text import clean_name, disarm, one_line
 from belino.domain.stored import StoredMessage
 from belino.gateway.events import EventBus
+from belino.gateway.unasked import UNDER_WAY, UnaskedMessages
 from belino.storage.choices import ANYONE
 from belino.storage.store import Store
 from belino.turns.reply import Replies
@@ -34,7 +35,6 @@ _PRESS = re.compile(
     rf'(?:Allow|Deny)\nchoice \{{"question_id": "{QUESTION}({CODE.pattern})", "value": "(allow|deny)"\}}'
 )
 _TAG = re.compile(r"<(?=\s*/?\s*channel\b)", re.IGNORECASE)
-_UNDER_WAY = (ParcelState.READY, ParcelState.SENDING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +69,25 @@ class ChannelInbox:
     """The messages of conversations whose agent is a connected client."""
 
     def __init__(
-        self, store: Store, replies: Replies, events: EventBus, clock: Clock, put: Callable[[ConversationKey], None]
+        self,
+        store: Store,
+        replies: Replies,
+        unasked: UnaskedMessages,
+        *,
+        events: EventBus,
+        clock: Clock,
+        put: Callable[[ConversationKey], None],
+        given: Callable[[ConversationKey], None],
     ) -> None:
         self._store = store
         self._replies = replies
+        self._unasked = unasked
         self._events = events
         self._clock = clock
         self._put = put
         """Called when parcels of a conversation are in the outbox."""
+        self._given = given
+        """Called when the client gets messages of a conversation."""
         self._stopping = False
         self._waiting: set[asyncio.Timeout] = set()
 
@@ -106,16 +117,9 @@ class ChannelInbox:
 
     async def reply(self, where: ConversationKey, text: str, reply_to: str | None) -> str:
         """Send an answer, and wait a while for its receipts; returns a sentence with the ids of its messages."""
-        target = await self._message(where, reply_to) if reply_to else None
-        async with self._events.subscribe(lambda other: other in (None, where)) as notices:
-            keys = await self._replies.say(where, text, target.id if target else None)
-            try:
-                async with deadline(self._clock, RECEIPT_SECONDS):
-                    while await self._waits(keys):
-                        await anext(notices)
-            except TimeoutError:
-                return "It is in the outbox, and goes out as soon as the platform takes it."
-        sent = [record for key in keys if (record := await self._store.parcel(key)) is not None]
+        sent = await self._unasked.send(where, text, reply_to=reply_to, seconds=RECEIPT_SECONDS)
+        if any(record.state in UNDER_WAY for record in sent):
+            return "It is in the outbox, and goes out as soon as the platform takes it."
         if failed := [record.reason or record.state for record in sent if record.state is not ParcelState.SENT]:
             raise ToolError(f"{len(failed)} of {len(sent)} messages did not arrive: {failed[0]}")
         return f"sent (id: {', '.join(record.message_id or '' for record in sent)})"
@@ -141,7 +145,10 @@ class ChannelInbox:
 
     async def _found(self, where: ConversationKey, after: int | None) -> tuple[ChannelMessage | PermissionAnswer, ...]:
         stored = await self._store.passed_on(where, after=after, limit=AT_A_TIME)
-        return tuple([await self._told(message) for message in stored])
+        told = tuple([await self._told(message) for message in stored])
+        if any(isinstance(each, ChannelMessage) for each in told):
+            self._given(where)
+        return told
 
     async def _told(self, message: StoredMessage) -> ChannelMessage | PermissionAnswer:
         if pressed := _PRESS.fullmatch(message.text):
@@ -169,16 +176,6 @@ class ChannelInbox:
             yield
         finally:
             self._waiting.discard(scope)
-
-    async def _message(self, where: ConversationKey, name: str) -> StoredMessage:
-        found = (await self._store.messages_named(where.whole_channel, [name]))[name]
-        if len(found) != 1:
-            raise ToolError("reply_to must be the id of one message of this channel")
-        return found[0]
-
-    async def _waits(self, keys: tuple[str, ...]) -> bool:
-        records = [await self._store.parcel(key) for key in keys]
-        return any(record is not None and record.state in _UNDER_WAY for record in records)
 
 
 def channel_message(message: StoredMessage) -> ChannelMessage:

@@ -8,6 +8,7 @@ from belino.context.manifest import if_compacted, session_json
 from belino.domain.errors import BelinoError, NoSuchMessage, SeveralMessages
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MessageOutcome, Step
+from belino.domain.places import message_at
 from belino.domain.reading import AttemptRecord
 from belino.domain.stored import ParcelRecord, RefRecord, Session, StoredMessage, Story
 from belino.gateway.reading_attempts import attempts_json
@@ -121,7 +122,9 @@ async def _exactly(library: LibraryVerbs, name: str) -> Story | None:
         key = ConversationKey.parse(conversation)
     except (BelinoError, UnicodeDecodeError):
         return None
-    found = (await library.messages_named(key, [message_id]))[message_id]
+    there = message_at(message_id, key.channel)  # it may be named by the place that its channel moved to
+    named = await library.messages_named(key, [there, message_id])
+    found = named[there] or named[message_id]
     return await library.story(key, _the_one(name, found).id) if found else None
 
 

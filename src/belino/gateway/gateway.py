@@ -55,6 +55,7 @@ from belino.gateway.publisher import Publisher
 from belino.gateway.recorder import Recorder, Recording
 from belino.gateway.reload import ConfigSource, MediaReaders, Reloader, no_source
 from belino.gateway.sessions import Sessions
+from belino.gateway.unasked import UnaskedMessages
 from belino.gateway.voice import make_speaker
 from belino.media.fetch import Fetcher
 from belino.media.sandbox.sandbox import Sandbox
@@ -140,6 +141,7 @@ class Gateway(AccountOperations, MediaViews):
             witness=self.recorder,
             health=self._health,
             publisher=self.publisher,
+            moves=self.moves,
         )
         self._outside = outside
         """Fetches the URLs an agent names; our own client, unless one is passed."""
@@ -161,6 +163,7 @@ class Gateway(AccountOperations, MediaViews):
             self.owners = self._make_owners()
             self.groups = Groups(self.store, self.owners, changed=self.refresh_access)
             await self.groups.load()
+            await self.moves.load()
             self._construct(opening)
             self.recorder.resume()
             opening.callback(self.recorder.journal.close)
@@ -229,6 +232,7 @@ class Gateway(AccountOperations, MediaViews):
             await self._stopping.wait()
             failpoint("stop.begin")
             self.channel_inbox.stop()
+            self.unasked.stop()
             self.accounts.stop()
             self._readers.stop()
             for task in others:
@@ -368,7 +372,16 @@ class Gateway(AccountOperations, MediaViews):
         self._signs = Signs(self.adapters, self.config.delivery.sign, self.clock)
         self._turns = self._make_turns()
         self._bridge = self._make_bridge()
-        self.channel_inbox = ChannelInbox(self.store, self._replies, self.notices, self.clock, self._sender.wake)
+        self.unasked = UnaskedMessages(self.store, self._replies, self.notices, self.clock, self._keeper)
+        self.channel_inbox = ChannelInbox(
+            self.store,
+            self._replies,
+            self.unasked,
+            events=self.notices,
+            clock=self.clock,
+            put=self._sender.wake,
+            given=self._signs.show_once,
+        )
         self._sessions = Sessions(
             self.store,
             self._turns.run,
@@ -399,7 +412,7 @@ class Gateway(AccountOperations, MediaViews):
         if taken.refs:
             self._bridge.arrived(arrival.conversation)
         if taken.outcome is MessageOutcome.WAITING:
-            self._signs.waits(arrival.conversation, arrival.id)
+            self._signs.waits(arrival.conversation, arrival.id, is_full=self._sessions.is_full)
 
     def _deleted(self) -> None:
         self._bridge.deleted()
@@ -442,6 +455,7 @@ class Gateway(AccountOperations, MediaViews):
             ),
             commands=self._commands,
             groups=self.groups,
+            moves=self.moves,
             joiner=Joiner(self.config.sessions, self.adapters, self._turns.underway),
             hears_first=self.config.tools.media.audio_preflight,
         )

@@ -28,6 +28,7 @@ from belino.gateway.access import (
 )
 from belino.gateway.events import EventBus
 from belino.gateway.joining import Joiner
+from belino.gateway.moves import Moves
 from belino.gateway.sessions import Sessions
 from belino.storage.store import Store
 
@@ -80,6 +81,7 @@ class Intake:
         callbacks: IntakeCallbacks,
         commands: CarriesOut | None = None,
         groups: AsksOwners | None = None,
+        moves: Moves | None = None,
         joiner: Joiner,
         hears_first: bool = False,
     ) -> None:
@@ -94,6 +96,7 @@ class Intake:
         self._callbacks = callbacks
         self._commands = commands
         self._groups = groups
+        self._moves = moves
         self._joiner = joiner
         self.hears_first = hears_first
 
@@ -113,7 +116,8 @@ class Intake:
         """Accept arrivals in order and with few commits. If one fails, no cursor is past it."""
         taken: list[Taken] = []
         run: list[ScreenedArrival] = []
-        for arrival, cursor in incoming:
+        for told, cursor in incoming:
+            arrival = told if self._moves is None else await self._moves.follow(told)
             # Access to a change is decided by the message as it is stored, and a command by all that came before it.
             if _is_about_any(arrival, run) or (self._commands is not None and self._commands.find(arrival)):
                 taken += await self._take(run)
@@ -204,7 +208,7 @@ class Intake:
             for judged, one in zip(run, taken, strict=True):
                 if one.turn is not None:
                     again = self._joiner.settle(judged, one)
-                    self._sessions.wake(judged.arrival.conversation, judged.arrival.id, again=again)
+                    self._sessions.wake(judged.arrival.conversation, again=again)
 
     def _too_long(self, arrival: Arrival) -> Verdict | None:
         """Why an arrival is refused by its size, before its sender is checked."""

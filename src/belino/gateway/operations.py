@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -15,15 +15,18 @@ from belino.context.history import History
 from belino.delivery.connections import Account
 from belino.delivery.send import Sender
 from belino.delivery.typing import Signs
+from belino.domain.message import ConversationKey
 from belino.domain.outcome import Counters
+from belino.domain.places import Moved
 from belino.domain.ports import Adapter, Clock
-from belino.gateway.access import AccountAccess, with_groups
+from belino.gateway.access import AccountAccess, with_groups, with_moves
 from belino.gateway.accounts import Accounts, MadeAccount, take_over
 from belino.gateway.cassettes import secrets_of
 from belino.gateway.commands import offer_commands
 from belino.gateway.events import EventBus
 from belino.gateway.health import AdapterHealth, HealthBoard
 from belino.gateway.intake import Intake
+from belino.gateway.moves import Moves
 from belino.gateway.owners import Groups, Owners
 from belino.gateway.recorder import Recorder
 from belino.gateway.reload import MediaReaders, Reloaded, Reloader
@@ -67,6 +70,11 @@ class AccountOperations(ABC):
     @abstractmethod
     def _make_speaker(self, opening: AsyncExitStack) -> "Speaker | None":
         """The configured voice."""
+
+    @cached_property
+    def moves(self) -> Moves:
+        """The channels that go on under another id."""
+        return Moves(lambda: self.store, names=self._names_channel, settled=self._channel_moved)
 
     @property
     def adapters(self) -> Mapping[Account, Adapter]:
@@ -127,6 +135,7 @@ class AccountOperations(ABC):
         account = (config.platform, config.account)
         trusts_senders = bool(getattr(self.adapters[account], "trusts_senders", False))
         access = with_groups(config.access, self.config.access.of(*account), self.groups.of(account))
+        access = with_moves(access, self.moves.of(account))
         return AccountAccess(access=access, trusts_senders=trusts_senders)
 
     def refresh_access(self, account: Account) -> None:
@@ -134,6 +143,14 @@ class AccountOperations(ABC):
         for config in self.config.adapters:
             if (config.platform, config.account) == account:
                 self._access[account] = self._account_access(config)
+
+    def _names_channel(self, account: Account, channel: str, server: str) -> bool:
+        return account in self._access and self._access[account].access.rules(channel, server) is not None
+
+    async def _channel_moved(self, account: Account, move: Moved) -> None:
+        """Apply the rules of a channel that goes on under another id, about which the owners need not be asked."""
+        await self.groups.withdraw(ConversationKey(platform=account[0], account=account[1], channel=move.new))
+        self.refresh_access(account)
 
     async def _listen(self, account: Account) -> None:
         adapter = self.adapters[account]

@@ -202,7 +202,10 @@ class Groups:
 
     async def left(self, arrival: Arrival) -> None:
         """The agent was removed from a group: an open request is withdrawn; a decision stays."""
-        channel = arrival.conversation.whole_channel
+        await self.withdraw(arrival.conversation.whole_channel)
+
+    async def withdraw(self, channel: ConversationKey) -> None:
+        """Withdraw the open request of a group, if there is one."""
         group = self._known.get(channel)
         if group is not None and group.state is GroupState.WAITING:
             await self.forget(channel)

@@ -28,6 +28,7 @@ from belino.domain.errors import (
 )
 from belino.domain.media import AcceptedMedia, Block, TextBlock
 from belino.domain.message import ConversationKey, Message
+from belino.domain.places import NoPlaces
 from belino.domain.ports import Adapter, Clock, Drafts, HttpAnswer, Known, WebSocket
 from belino.domain.reply import OutgoingFile, Parcel, Receipt
 from belino.domain.turn import Compacted, Final, Refused, ReplyPart, Turn
@@ -194,6 +195,7 @@ class RecordedContext:
         self.account = account
         self.clock = clock
         self.http = http
+        self.places = NoPlaces()
 
     async def publish(self, file: OutgoingFile) -> str:
         """Refused: nothing is published from a cassette."""

@@ -6,7 +6,6 @@ Turns that a crash interrupted run in isolation: one at a time, with no other tu
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from random import Random
@@ -22,19 +21,6 @@ from belino.domain.stored import ClaimedTurn, Ready
 from belino.storage.inbox import InboxVerbs
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionCallbacks:
-    """The calls that sessions make about messages that wait, for a sign that people see."""
-
-    waits: Callable[[ConversationKey, str, datetime], None] = lambda _conversation, _message, _since: None
-    """With a message, by its id, that waits for its turn since then; most start at once."""
-    started: Callable[[ClaimedTurn], None] = lambda _turn: None
-    """With a turn that starts; the messages in it wait no longer."""
-
-
-NO_CALLS = SessionCallbacks()
 
 
 class Sessions:
@@ -53,9 +39,7 @@ class Sessions:
         clock: Clock,
         rng: Random,
         insist: Retry,
-        callbacks: SessionCallbacks = NO_CALLS,
     ) -> None:
-        self.callbacks = callbacks
         self._inbox = inbox
         self._run_turn = run_turn
         self._owner = owner
@@ -74,6 +58,11 @@ class Sessions:
     @property
     def running(self) -> int:
         return self._lanes.busy
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a turn that is due now waits for those of other conversations."""
+        return self._lanes.busy >= self._config.max_running or self._isolation.is_closed
 
     @property
     def waiting(self) -> int:
@@ -122,14 +111,12 @@ class Sessions:
         """Whether another turn may be queued besides this many that are not counted yet."""
         return self._waiting + beside < self._config.max_waiting
 
-    def wake(self, conversation: ConversationKey, message_id: str = "", *, again: int = 0) -> None:
+    def wake(self, conversation: ConversationKey, *, again: int = 0) -> None:
         """Run the turn that waits in this conversation, for a message that was added to its queue.
 
         `again` counts the messages of a turn that started again: they wait as well.
         """
         self._waiting += 1 + again
-        if message_id:
-            self.callbacks.waits(conversation, message_id, self._clock.now())
         self._lanes.wake(conversation)
 
     async def _step(self, conversation: ConversationKey) -> datetime | None:
@@ -155,7 +142,6 @@ class Sessions:
             failpoint("turn.claim.after")
             self._waiting = max(0, self._waiting - len(claimed.messages))
             self._claimed.set()
-            self.callbacks.started(claimed)
             await self._run_turn(claimed)
             self._failures.pop(conversation, None)
             return self._clock.now()
@@ -184,6 +170,11 @@ class Isolation:
         """Conversations whose next turn must run alone, in the order they run."""
         self._held: dict[ConversationKey, None] = {}
         """Conversations to wake when no suspect is due any more."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether only a suspect may run."""
+        return bool(self._suspects) or self._alone is not None
 
     def isolate(self, conversation: ConversationKey) -> None:
         """Mark the next turn of this conversation as due and to be run alone."""

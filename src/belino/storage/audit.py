@@ -19,7 +19,7 @@ from belino.storage.blobs import PREFIXES, Blobs
 from belino.storage.database import Database, Tx
 from belino.storage.folder import blob_files, files_aside
 from belino.storage.home import Home
-from belino.storage.messages import OUTCOMES
+from belino.storage.messages import OUTCOMES, SILENT
 from belino.storage.sqlite import snapshot
 
 
@@ -184,9 +184,9 @@ def _ended(tx: Tx) -> Iterator[tuple[str, str, str, int]]:
         (MessageOutcome.NOTED,),
     )
     messages = tx.execute(
-        "SELECT c.platform, c.account, m.outcome, t.state, count(*) FROM messages m "
-        f"JOIN channels c ON c.id = m.channel LEFT JOIN turns t ON t.id = m.turn WHERE NOT ({OWN}) "
-        "GROUP BY c.id, m.outcome, t.state"
+        f"SELECT c.platform, c.account, m.outcome, CASE WHEN {SILENT} THEN '{MessageOutcome.SILENT}' ELSE t.state END, "
+        f"count(*) FROM messages m JOIN channels c ON c.id = m.channel LEFT JOIN turns t ON t.id = m.turn "
+        f"WHERE NOT ({OWN}) GROUP BY c.id, m.outcome, 4"
     )
     states = set(TurnState)
     for platform, account, outcome, state, times in messages:

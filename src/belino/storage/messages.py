@@ -8,7 +8,7 @@ import orjson
 
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Quote, SpokenText
-from belino.domain.outcome import MessageOutcome, Standing, TurnState
+from belino.domain.outcome import CHOSE_SILENCE, PASSED_ON, MessageOutcome, Standing, TurnState
 from belino.domain.reading import SenderLanguage
 from belino.domain.stored import StoredMessage
 from belino.domain.turn import Usage
@@ -52,6 +52,13 @@ OUTCOMES = {
     TurnState.FAILED: MessageOutcome.FAILED,
     TurnState.ABORTED: MessageOutcome.ABORTED,
 }
+_SILENT = f"{CHOSE_SILENCE}: "
+_QUOTED = PASSED_ON.replace("'", "''")
+SILENT = (
+    f"t.state = '{TurnState.ANSWERED}' AND substr(t.reason, 1, {len(_SILENT)}) = '{_SILENT}' "
+    f"AND substr(t.reason, {len(_SILENT) + 1}) <> '{_QUOTED}'"
+)
+"""Condition for turns whose agent chose to send nothing, for a query that names its turns t."""
 
 
 class MessageRow(NamedTuple):
@@ -357,7 +364,7 @@ def _message(
         text=text,
         media=media.get((number, OWN), ()) if media else (),
         standing=_STANDINGS[standing],
-        outcome=_ENDS[outcome] if state is None else _outcome(standing, TurnState(state)),
+        outcome=_ENDS[outcome] if state is None else _outcome(standing, TurnState(state), turn_reason),
         reason=turn_reason or reason,
         trace=trace,
         reply_to=reply_to,
@@ -376,9 +383,11 @@ def _message(
     )
 
 
-def _outcome(standing: str, state: TurnState) -> MessageOutcome:
+def _outcome(standing: str, state: TurnState, reason: str) -> MessageOutcome:
     """How a message with a turn ended; one that was heard and does not address the agent is observed."""
     heard_only = state is TurnState.ABORTED and standing == Standing.OBSERVED
+    if state is TurnState.ANSWERED and reason.startswith(_SILENT) and reason != _SILENT + PASSED_ON:
+        return MessageOutcome.SILENT
     return MessageOutcome.OBSERVED if heard_only else OUTCOMES[state]
 
 

@@ -496,6 +496,14 @@ CREATE TABLE published_files (
 CREATE INDEX published_files_of_blob ON published_files (sha256);
 """
 
+# The places that channels moved to; `channel` is the first id of each, under which everything of it is stored.
+M045_MOVED_CHANNELS = """
+CREATE TABLE moved_channels (
+    platform TEXT NOT NULL, account TEXT NOT NULL, place TEXT NOT NULL, channel TEXT NOT NULL, at INTEGER NOT NULL,
+    PRIMARY KEY (platform, account, place)
+) STRICT, WITHOUT ROWID;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -541,4 +549,5 @@ STEPS = (
     M042_ACKNOWLEDGED_MESSAGES,
     M043_TRANSCRIPTS,
     M044_PUBLISHED_FILES,
+    M045_MOVED_CHANNELS,
 )

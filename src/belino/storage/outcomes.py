@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from belino.domain.joining import JoinReason
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome, Stage, Step
+from belino.domain.places import message_at
 from belino.domain.stored import Story
 from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.dialect import by_index, marks
@@ -41,6 +42,7 @@ def story(tx: Tx, keys: Keys, conversation: ConversationKey, message_id: str) ->
     parcels = parcels_of_turn(tx, turn["id"]) if turn is not None else parcels_of_command(tx, begun["trace"])
     steps = (
         *_arrival_steps(begun),
+        *_move_steps(tx, begun),
         *_change_steps(tx, row),
         *_turn_steps(turn),
         *_join_steps(tx, turn),
@@ -76,6 +78,19 @@ def _arrival_steps(message: TableRow) -> Iterator[Step]:
     yield Step(at=at, stage=Stage.RECEIVED, outcome=message["kind"])
     yield Step(at=at, stage=Stage.STORED, outcome="stored")
     yield Step(at=at, stage=Stage.GATE, outcome=message["standing"], reason=message["reason"])
+
+
+def _move_steps(tx: Tx, message: TableRow) -> Iterator[Step]:
+    """That a message came from a place that its channel moved to."""
+    places = tx.execute(
+        "SELECT d.place, d.channel FROM moved_channels d JOIN channels c "
+        "ON c.platform = d.platform AND c.account = d.account AND c.channel = d.channel WHERE c.id = ?",
+        (message["channel"],),
+    )
+    for row in places:
+        if str(message["platform_id"]).endswith(message_at("", row["place"])):
+            why = f"the channel {row['channel']} moved to {row['place']}, and keeps its access, history and session"
+            yield Step(at=from_micros(message["received"]), stage=Stage.RECEIVED, outcome="moved", reason=why)
 
 
 def _change_steps(tx: Tx, message: TableRow) -> Iterator[Step]:

@@ -1,7 +1,7 @@
 """Row ids of channels and conversations, cached so that intake does not look them up."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.outcome import CacheSize
@@ -121,21 +121,34 @@ def call_channel(tx: Tx, channel: Channel, name: str | None, chat_type: str, ser
 
 
 def find_channel(tx: Tx, key: ConversationKey) -> int | None:
-    """The channel's row id; None if it is unknown."""
+    """The channel's row id, also by the place that it moved to; None if it is unknown."""
     row = tx.execute(
         "SELECT id FROM channels WHERE platform = ? AND account = ? AND channel = ?",
         (key.platform, key.account, key.channel),
     ).fetchone()
+    if row is None and (first := find_moved(tx, key.platform, key.account, key.channel)) is not None:
+        return find_channel(tx, replace(key, channel=first))
     return None if row is None else int(row[0])
 
 
+def find_moved(tx: Tx, platform: str, account: str, place: str) -> str | None:
+    """The first id of the channel that moved to a place; None if none did."""
+    row = tx.execute(
+        "SELECT channel FROM moved_channels WHERE platform = ? AND account = ? AND place = ?",
+        (platform, account, place),
+    ).fetchone()
+    return None if row is None else str(row["channel"])
+
+
 def find_place(tx: Tx, key: ConversationKey) -> ConversationRow | None:
-    """The conversation's row ids; None if it is unknown."""
+    """The conversation's row ids, also by the place that its channel moved to; None if it is unknown."""
     row = tx.execute(
         "SELECT v.channel, v.id FROM channels c JOIN conversations v ON v.channel = c.id "
         "WHERE c.platform = ? AND c.account = ? AND c.channel = ? AND v.thread = ?",
         (key.platform, key.account, key.channel, key.thread or ""),
     ).fetchone()
+    if row is None and (first := find_moved(tx, key.platform, key.account, key.channel)) is not None:
+        return find_place(tx, replace(key, channel=first))
     return None if row is None else ConversationRow(row[0], row[1])
 
 

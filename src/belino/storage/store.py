@@ -27,6 +27,7 @@ from belino.storage.garbage import arriving_files, sweep_scratch
 from belino.storage.home import Home
 from belino.storage.inbox import InboxVerbs
 from belino.storage.library_verbs import LibraryVerbs
+from belino.storage.moves import MoveVerbs
 from belino.storage.outbox import OutboxVerbs
 from belino.storage.owner import OwnerVerbs
 from belino.storage.participation import ParticipationVerbs
@@ -93,6 +94,7 @@ class Store(
     ChannelInboxVerbs,
     CommandVerbs,
     ParticipationVerbs,
+    MoveVerbs,
 ):
     """Everything belino stores."""
 

@@ -73,6 +73,9 @@ def around(
     )
 
 
+LAST = 2**63 - 1
+
+
 def said_before(
     tx: Tx, keys: Keys, channel: ConversationKey, *, before: int, limit: int
 ) -> tuple[tuple[StoredMessage, ...], int]:
@@ -82,9 +85,10 @@ def said_before(
     if place is not None:
         number = place["id"] << SEQ_BITS | min(max(before, 0), SEQ_MASK)
         here = tx.execute("SELECT sent, id FROM messages WHERE id = ?", (number,)).fetchone()
-    if place is None or here is None:
+    if place is None or (here is None and before <= SEQ_MASK):
         return (), 0
-    rows = _before(tx, place["place"], (here["sent"], here["id"]), limit)
+    # A seq beyond every possible one: the newest messages.
+    rows = _before(tx, place["place"], (LAST, LAST) if here is None else (here["sent"], here["id"]), limit)
     older = _count_before(tx, place["place"], (rows[0]["sent"], rows[0]["id"])) if rows else 0
     return load(tx, keys, rows), older
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia, Block, ImageBlock, TextBlock
-from belino.domain.message import Arrival
+from belino.domain.message import SERVER, Arrival
+from belino.domain.places import Moved
 from belino.domain.ports import Clock, HttpClient, Known
 from belino.domain.reply import OutgoingFile
 from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Turn, Usage
@@ -28,12 +29,30 @@ class FakeContext:
         self.reported: list[tuple[object, Mapping[str, object], Sequence[Arrival]]] = []
         self.problems: dict[str, str] = {}
         """What the adapter reports as not working now, by part."""
+        self.moves: list[Moved] = []
+        """The moves of channels that the adapter reported, or that a test set."""
+        self.named: set[str] = set()
+        """The channels and `server:ID`s that the access rules name."""
         self._http = http
 
     @property
     def http(self) -> HttpClient:
         assert self._http is not None, "this adapter calls its platform: use FakeContext(http=…)"
         return self._http
+
+    @property
+    def places(self) -> "FakeContext":
+        return self
+
+    async def moved(self, move: Moved) -> None:
+        if move not in self.moves:
+            self.moves.append(move)
+
+    def now(self, channel: str) -> str:
+        return next((move.new for move in reversed(self.moves) if move.old == channel), channel)
+
+    def names(self, channel: str, server: str = "") -> bool:
+        return bool(self.named & {channel, f"{SERVER}{server}", "*"})
 
     async def publish(self, file: OutgoingFile) -> str:
         self.published.append(file)

@@ -35,7 +35,7 @@ from belino.net.guard import parse_url
 from belino.net.stream import bounded
 from belino.tools.arguments import Arguments
 from belino.tools.tool_context import ToolContext, find_ref, held
-from belino.understanding.speaker import Speaker, price_words
+from belino.understanding.speaker import Speaker, Spoken, price_words
 
 PATH_CHARS = 4_096
 URL_CHARS = 2_048
@@ -141,17 +141,20 @@ async def _spoken(
     """A voice message of a text, and what it took."""
     if wanted not in ("", SendAs.VOICE):
         raise ToolError("text can only be sent as=voice; write your answer for anything else")
-    config = speaker.config
-    source = arguments.words("text", most=TEXT_CHARS)
-    said = speakable(source, max_chars=config.max_chars, language=config.language)
+    spoken, is_cut = await speak_words(speaker, arguments.words("text", most=TEXT_CHARS), conversation)
+    cut = f" Only the beginning is spoken: at most {speaker.config.max_chars} characters are." if is_cut else ""
+    return spoken.offer(), f" Spoken by {spoken}.{cut}"
+
+
+async def speak_words(speaker: Speaker, text: str, conversation: ConversationKey) -> tuple[Spoken, bool]:
+    """A voice message of a text, and whether only the beginning is spoken; ToolError if it cannot be spoken."""
+    said = speakable(text, max_chars=speaker.config.max_chars, language=speaker.config.language)
     if not said.text:
         raise ToolError("there is nothing in this text that can be spoken; give plain words")
     try:
-        spoken = await speaker.speak(said.text, conversation)
+        return await speaker.speak(said.text, conversation), said.cut
     except ProviderError as error:
         raise ToolError(f"the text could not be spoken: {error}; answer in writing") from error
-    cut = f" Only the beginning is spoken: at most {config.max_chars} characters are." if said.cut else ""
-    return spoken.offer(), f" Spoken by {spoken}.{cut}"
 
 
 async def _offered(context: ToolContext, outlet: Outlet, arguments: Arguments, way: str) -> Offer:

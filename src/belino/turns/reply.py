@@ -20,7 +20,7 @@ from belino.delivery.plan import plan
 from belino.delivery.prepare import Preparer
 from belino.delivery.send import INLINE_CODE_LINES, ParcelNews
 from belino.domain.choice import Choice, numbered, wrong_choices
-from belino.domain.errors import MediaError, StoreError, ToolError, place_of, reason_of
+from belino.domain.errors import MediaError, MediaRefused, StoreError, ToolError, place_of, reason_of
 from belino.domain.failpoints import failpoint
 from belino.domain.limits import Limits, Once, SendAs
 from belino.domain.message import ConversationKey
@@ -150,10 +150,19 @@ class Replies:
         await self._store.offer_choices(own, parcels[-1], choices, is_numbered=is_numbered, unasked=parcels)
         self._put(where)
 
-    async def say(self, where: ConversationKey, text: str, reply_to: str | None = None) -> tuple[str, ...]:
-        """Send a text without a turn; returns the keys of its parcels."""
+    async def say(
+        self, where: ConversationKey, text: str, reply_to: str | None = None, offers: Sequence[Offer] = ()
+    ) -> tuple[str, ...]:
+        """Send a text and files without a turn; returns the keys of their parcels.
+
+        MediaRefused, and nothing is sent, if a file cannot be sent here.
+        """
         reply, own = Reply(conversation=where, text=text, reply_to=reply_to), secrets.randbits(62)
-        parcels = plan(reply, (), self._limits(where), turn=NO_TURN, trace=f"unasked-{own:x}")
+        decisions = await self._preparer.prepare(offers, self._limits(where)) if offers else ()
+        for decision in decisions:
+            if decision.action is Action.REFUSE:
+                raise MediaRefused(f"{decision.offer.name} cannot be sent here: {decision.reason}")
+        parcels = plan(reply, decisions, self._limits(where), turn=NO_TURN, trace=f"unasked-{own:x}")
         await self._store.put_parcels(parcels)
         self._put(where)
         return tuple(parcel.key for parcel in parcels)

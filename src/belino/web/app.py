@@ -174,6 +174,7 @@ def _chat_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/mcp", context.serve_mcp, requires=own, site=site, methods=["GET", "POST", "DELETE"]),
         GuardedRoute("/api/messages", messages.get_messages, requires=own, site=site),
         GuardedRoute("/api/messages", messages.post_message, requires=own, site=site, methods=["POST"]),
+        GuardedRoute("/api/send", outbox.send, requires=own, site=site, methods=["POST"]),
         GuardedRoute("/api/uploads", uploads.start_upload, requires=own, site=site, methods=["POST"]),
         GuardedRoute(upload, uploads.show_upload, requires=own, site=site),
         GuardedRoute(upload, uploads.extend_upload, requires=own, site=site, methods=["PATCH"]),

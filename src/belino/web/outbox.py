@@ -1,15 +1,21 @@
-"""The outbox for the gateway's owner: parcels with their reasons, to be retried or dropped, and pending files."""
+"""The outbox: send what scripts say; for the owner, parcels with their reasons, to be retried or dropped."""
 
 from starlette.responses import Response
 
+from belino.domain.errors import MediaError, ToolError
+from belino.domain.limits import SendAs
 from belino.domain.reply import ParcelState
 from belino.domain.stored import ParcelRecord
 from belino.turns.reply import Flushed
-from belino.web.request_context import RouteCall
+from belino.web.attachments import ATTACHMENTS, PendingAttachments, parse_attachments
+from belino.web.request_context import JSON_BYTES, RouteCall
 from belino.web.responses import Code, Refusal, answer, bad_request, not_found
 from belino.web.wire import Json, parcel_json
 
 LISTED = 500
+TEXT_CHARS = 100_000
+ID_CHARS = 256
+WAIT_SECONDS, MOST_WAIT = 60, 600
 
 
 async def list_parcels(call: RouteCall) -> Response:
@@ -49,6 +55,38 @@ async def flush_pending(call: RouteCall) -> Response:
     if where is not None:
         await call.site.must_exist(where)
     return answer({"flushed": [_flushed_json(each) for each in await call.site.gateway.flush(where)]})
+
+
+async def send(call: RouteCall) -> Response:
+    """Send a text and files, and wait up to `wait` seconds for their receipts."""
+    fields = await call.fields("conversation", "text", "files", "as", "reply_to", "wait")
+    where = fields.conversation()
+    call.visitor.must_see(where)
+    await call.site.must_exist(where)
+    text, form = fields.text("text", most=TEXT_CHARS, default=""), fields.text("as", most=16, default="")
+    if form and form not in set(SendAs):
+        raise bad_request(f"as must be one of {', '.join(SendAs)}.")
+    files = parse_attachments(fields.items("files", most=ATTACHMENTS), limit=JSON_BYTES)
+    if not text.strip() and not files:
+        raise Refusal(400, Code.EMPTY, "There is nothing to send.")
+    if form and not files and form != SendAs.VOICE:
+        raise bad_request("as is the form of files, or voice for a text that is spoken.")
+    unasked, pending = call.site.gateway.unasked, PendingAttachments(call.store, where, call.site.upload_limits)
+    target, wait = fields.text("reply_to", most=ID_CHARS, default=""), fields.number("wait", least=0, most=MOST_WAIT)
+    taken = False
+    try:
+        wanted = SendAs(form) if form else None
+        offers = [await unasked.offer(upload, wanted) for upload in await pending.pack(files)]
+        if form and not files:
+            offers, text = [await unasked.spoken(where, text)], ""
+        seconds = float(WAIT_SECONDS if wait is None else wait) or 0.001
+        sent = await unasked.send(where, text, offers, reply_to=target or None, seconds=seconds)
+        taken = True
+    except (MediaError, ToolError) as error:
+        raise Refusal(409, Code.CONFLICT, f"{error}.") from None
+    finally:
+        await pending.release(taken=taken)
+    return answer({"parcels": [parcel_json(parcel) for parcel in sent]})
 
 
 async def _known(call: RouteCall) -> ParcelRecord:

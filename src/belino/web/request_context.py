@@ -26,6 +26,7 @@ from belino.gateway.health import AdapterHealth
 from belino.gateway.owners import Groups, Owners
 from belino.gateway.recorder import Recorder, Recording
 from belino.gateway.reload import Reloaded, Reloader
+from belino.gateway.unasked import UnaskedMessages
 from belino.media.preview import FilePreview, Glance
 from belino.media.renditions import Rendered, RenderOptions
 from belino.media.sandbox.sandbox import Sandbox
@@ -94,6 +95,8 @@ class WebGateway(Protocol):
     def history(self) -> History: ...
     @property
     def channel_inbox(self) -> ChannelInbox: ...
+    @property
+    def unasked(self) -> UnaskedMessages: ...
     @property
     def owners(self) -> Owners: ...
     @property

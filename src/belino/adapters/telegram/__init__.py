@@ -204,8 +204,9 @@ class Adapter:
         await self._let_in.wait()
 
     async def send(self, parcel: Parcel) -> Receipt:
-        """Send one message, album or edit."""
-        return await self._written(parcel, lambda form: send(self._client, form, previews=self._config.link_previews))
+        """Send one message, album or edit, to where its group is now."""
+        places, previews = self._context.places, self._config.link_previews
+        return await self._written(parcel, lambda form: send(self._client, form, places, previews=previews))
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a message."""
@@ -268,11 +269,14 @@ class Adapter:
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
         """Show typing, which is all that Telegram shows."""
-        await show_action(self._client, conversation, TYPING)
+        await show_action(self._client, self._now(conversation), TYPING)
 
     async def show_upload(self, conversation: ConversationKey, form: SendAs) -> None:
         """Show that a photo, a video, a voice message or a file is being sent."""
-        await show_action(self._client, conversation, UPLOADS[form])
+        await show_action(self._client, self._now(conversation), UPLOADS[form])
+
+    def _now(self, conversation: ConversationKey) -> ConversationKey:
+        return replace(conversation, channel=self._context.places.now(conversation.channel))
 
     def own_name(self) -> str:
         """The bot's name, as in `/new@name`."""

@@ -312,7 +312,7 @@ def what_is_in(message: Raw) -> str:
     if target := number_id(message, "migrate_to_chat_id"):
         return f"the group became a supergroup: its channel id is {target} now"
     if source := number_id(message, "migrate_from_chat_id"):
-        return f"the group became a supergroup: its channel id was {source}, and what was said before stays there"
+        return f"the group became a supergroup: its channel id was {source} before"
     content = sorted(str(key) for key in message if key not in _ENVELOPE and _tells(message, key))
     for key in content:
         if key in _SERVICE:

@@ -50,6 +50,7 @@ from belino.domain.message import (
     as_edit,
     as_unsupported,
 )
+from belino.domain.places import Moved
 from belino.net.json_fields import Raw, as_table, has, number_id, table, tables, unix_time, whole, words, yes
 
 # Requested by name: by default Telegram omits reactions, and sends updates we would only count.
@@ -140,8 +141,18 @@ def _said(raw: Raw, frame: _Frame) -> Message | Unsupported:
         mentions_another=any(_names_another(mark, name, frame.me) for mark, name in _names(raw)),
     )
     if is_confidential(raw) or not (text or refs):
-        return as_unsupported(message, what_it_is(raw), is_notice=is_notice(raw))
+        notice = as_unsupported(message, what_it_is(raw), is_notice=is_notice(raw))
+        return replace(notice, moved=_move(raw, where))
     return message
+
+
+def _move(raw: Raw, where: ConversationKey) -> Moved | None:
+    """The move that a group's note, or that of its supergroup, reports."""
+    if target := number_id(raw, "migrate_to_chat_id"):
+        return Moved(old=where.channel, new=target)
+    if source := number_id(raw, "migrate_from_chat_id"):
+        return Moved(old=source, new=where.channel)
+    return None
 
 
 def _edited(raw: Raw, frame: _Frame) -> Edit | Unsupported:

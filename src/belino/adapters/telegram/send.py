@@ -23,6 +23,7 @@ from belino.adapters.telegram.media import TelegramSource, refs_of
 from belino.domain.errors import NothingToEdit, Unanswered, Undeliverable
 from belino.domain.limits import Markup, SendAs
 from belino.domain.message import ConversationKey
+from belino.domain.places import Moved, Places, message_at
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
 from belino.net.json_fields import Raw, as_table, count, has, number_id, unix_time, whole, words
 from belino.net.rest import Form
@@ -69,19 +70,21 @@ class _Call:
     files: Mapping[str, OutgoingFile] = field(default_factory=dict)
 
 
-async def send(client: TelegramClient, parcel: Parcel, *, previews: bool = True) -> Receipt:
+async def send(client: TelegramClient, parcel: Parcel, places: Places, *, previews: bool = True) -> Receipt:
     """Send one message, album or edit. A group that became a supergroup is followed to its new id."""
     if parcel.kind is ParcelKind.EDIT:
         return await edit(client, parcel.edits or "", parcel, previews=previews)
-    moved: int | None = None
+    channel = parcel.conversation.channel
+    place = places.now(channel)
     for _ in range(CALLS_AT_MOST):
         call = call_of(parcel, previews=previews)
-        call = call if moved is None else _to(call, moved)
+        call = call if place == channel else _to(call, parcel, place)
         try:
-            return _moved(await _made(client, call, parcel), moved)
+            return _moved(await _made(client, call, parcel), "" if place == channel else place)
         except TelegramRefused as error:
-            if error.migrate_to is not None and moved is None:
-                moved = error.migrate_to
+            if error.migrate_to is not None and str(error.migrate_to) != place:
+                place = str(error.migrate_to)
+                await places.moved(Moved(old=channel, new=place))
             elif refuses_photo(error, parcel):
                 parcel = replace(parcel, files=as_documents(parcel.files))
             elif misses_question(error, parcel):
@@ -168,7 +171,7 @@ async def show_action(client: TelegramClient, conversation: ConversationKey, act
 
 def call_of(parcel: Parcel, *, previews: bool = True) -> _Call:
     """The call that sends a parcel."""
-    where = {**where_of(parcel.conversation), **_reply(parcel)}
+    where = {**where_of(parcel.conversation), **_reply(parcel.reply_to)}
     if parcel.files:
         return files_call(where, parcel.files, parcel.markup)
     method = "sendRichMessage" if parcel.rich else "sendMessage"
@@ -183,7 +186,8 @@ def where_of(conversation: ConversationKey) -> dict[str, object]:
     fields: dict[str, object] = {"chat_id": chat_id}
     if business:
         fields["business_connection_id"] = business
-    thread = conversation.thread
+    # A topic of a group that moved is named with its place.
+    thread = None if conversation.thread is None else conversation.thread.partition("@")[0]
     if thread is not None and thread.startswith(DIRECT_TOPIC):
         fields["direct_messages_topic_id"] = _number(thread.removeprefix(DIRECT_TOPIC))
     elif thread is not None:
@@ -265,18 +269,20 @@ def _when(message: Raw, key: str, client: TelegramClient) -> datetime:
     return unix_time(message, key) if whole(message, key) else client.now()
 
 
-def _to(call: _Call, chat_id: int) -> _Call:
-    # A message of the old group has another id in the new one: the answer is sent without its reply.
+def _to(call: _Call, parcel: Parcel, place: str) -> _Call:
+    # A message of the old group has another id in the new one: the answer to it is sent without its reply.
     kept = {name: value for name, value in call.fields.items() if name != "reply_parameters"}
-    return replace(call, fields={**kept, "chat_id": chat_id})
+    number, _, asked_in = (parcel.reply_to or "").partition("@")
+    reply = _reply(number) if asked_in == place else {}
+    return replace(call, fields={**kept, **reply, "chat_id": _number(place)})
 
 
-def _moved(receipt: Receipt, chat_id: int | None) -> Receipt:
+def _moved(receipt: Receipt, place: str) -> Receipt:
     """The new group counts its messages from one: the bare number may be another message of the old one."""
-    if chat_id is None:
+    if not place:
         return receipt
-    also = tuple(f"{number}@{chat_id}" for number in receipt.also)
-    return replace(receipt, message_id=f"{receipt.message_id}@{chat_id}", also=also)
+    also = tuple(message_at(number, place) for number in receipt.also)
+    return replace(receipt, message_id=message_at(receipt.message_id, place), also=also)
 
 
 def _text(parcel: Parcel, *, previews: bool) -> Mapping[str, object]:
@@ -294,8 +300,8 @@ def _text(parcel: Parcel, *, previews: bool) -> Mapping[str, object]:
     return fields
 
 
-def _reply(parcel: Parcel) -> Mapping[str, object]:
-    reply_to = _number(parcel.reply_to)
+def _reply(message_id: str | None) -> Mapping[str, object]:
+    reply_to = _number(message_id)
     if reply_to is None:
         return {}
     # The message may be deleted by now; the answer is sent all the same.

@@ -56,7 +56,8 @@ function reactions({ reactions: all = [] }) {
 
 function meta(message, does, place) {
   const line = make("p", { class: "meta" }, make("time", { datetime: message.sent, title: format.fullTime(message.sent), text: format.time(message.sent) }));
-  if (message.edited) line.append(make("span", { text: "edited" }));
+  // The edit that shows a choice is none of the author's.
+  if (message.edited && withoutChoice(message) === message.text) line.append(make("span", { text: "edited" }));
   for (const part of message.state ? unsent(message, does) : stored(message, does, place)) line.append(part);
   return line;
 }
@@ -129,6 +130,7 @@ function askButton(message, does, { visitor }) {
 function outcomeNote({ author, outcome, reason, standing, delivery, delivery_reason: odd }, { platform }) {
   if (outcome === "failed") return { text: "Not answered", bad: true };
   if (outcome === "aborted") return { text: "Stopped", bad: false };
+  if (outcome === "chose silence") return { text: "Chose not to answer", bad: false };
   if (outcome === "waiting") return { text: "Waiting", bad: false };
   if (outcome === "unsupported") return { text: `Not supported: ${reason}`, bad: true };
   // In a group nearly nothing is.

@@ -1,0 +1,167 @@
+"""On each platform the agent is addressed without a mention where it takes part, and by its wake words."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belino.domain.outcome import MessageOutcome
+from belino.gateway.explain import explain
+from belino.gateway.gateway import Gateway
+from belino.testing.discord import DiscordServer
+from belino.testing.slack import SlackServer
+from belino.testing.telegram import TelegramServer
+from journeys.busy_group import BOT as TELEGRAM_BOT
+from journeys.busy_group import BusyGroup
+from journeys.busy_place import BusyPlace, until
+from journeys.busy_server import BOT as DISCORD_BOT
+from journeys.busy_server import BusyServer
+from journeys.busy_workspace import BOT as SLACK_BOT
+from journeys.busy_workspace import BusyWorkspace
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    """A place, and how Ann writes in a thread and in the channel of it."""
+
+    place: BusyPlace
+    bot: str
+    other: str
+    """How Bob is mentioned."""
+    say: Callable[[str], Any]
+    say_outside: Callable[[str], Any]
+
+
+def telegram_topic(server: TelegramServer, home: Path) -> Thread:
+    group = BusyGroup(server, home)
+    group.chat = server.group("Workshop", forum=True)
+    bob = server.user("Bo", username="bob_the_other")
+    return Thread(
+        place=group,
+        bot=TELEGRAM_BOT,
+        other=f"@{bob['username']}",
+        say=lambda text: server.say(group.chat, group.ann, text, topic=12),
+        say_outside=lambda text: server.say(group.chat, group.ann, text),
+    )
+
+
+def discord_thread(discord: DiscordServer, home: Path) -> Thread:
+    club = BusyServer(discord, home)
+    thread = discord.thread(club.room, club.ann, "trips")
+    return Thread(
+        place=club,
+        bot=DISCORD_BOT,
+        other=f"<@{club.bob['id']}>",
+        say=lambda text: discord.say(thread, club.ann, text),
+        say_outside=lambda text: discord.say(club.room, club.ann, text),
+    )
+
+
+def slack_thread(slack: SlackServer, home: Path) -> Thread:
+    crew = BusyWorkspace(slack, home)
+    root = slack.say(crew.room, crew.ann, "a plan")
+    return Thread(
+        place=crew,
+        bot=SLACK_BOT,
+        other=f"<@{crew.bob['id']}>",
+        say=lambda text: slack.say(crew.room, crew.ann, text, thread=root),
+        say_outside=lambda text: slack.say(crew.room, crew.ann, text),
+    )
+
+
+@pytest.fixture(params=["telegram", "discord", "slack"])
+async def thread(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Thread]:
+    async with AsyncExitStack() as stack:
+        home = tmp_path / "home"
+        if request.param == "telegram":
+            yield telegram_topic(await stack.enter_async_context(TelegramServer()), home)
+        elif request.param == "discord":
+            yield discord_thread(await stack.enter_async_context(DiscordServer()), home)
+        else:
+            yield slack_thread(await stack.enter_async_context(SlackServer()), home)
+
+
+async def found(place: BusyPlace, gateway: Gateway, text: str) -> tuple[MessageOutcome, str]:
+    """The outcome of the message with this text, once it is stored, and why the access rules decided as they did."""
+    where = place.channel()
+
+    async def kept() -> list[Any]:
+        everything = [message async for message in everywhere(gateway, where.channel)]
+        return [message for message in everything if text in message.text]
+
+    async def is_kept() -> bool:
+        return bool(await kept())
+
+    await until(is_kept)
+    (message,) = await kept()
+    gate = next(step for step in (await explain(gateway.store, message.trace)).steps if step.stage == "gate")
+    return message.outcome, gate.reason
+
+
+async def everywhere(gateway: Gateway, channel: str) -> AsyncIterator[Any]:
+    """The messages of a channel with its threads."""
+    for conversation in await gateway.store.conversations():
+        if conversation.conversation.channel == channel:
+            for message in await gateway.store.history(conversation.conversation, limit=50):
+                yield message
+
+
+async def test_in_a_thread_where_the_agent_answered_no_mention_is_needed(thread: Thread) -> None:
+    place = thread.place
+    async with place.gateway() as gateway:
+        thread.say("before it spoke")
+        assert (await found(place, gateway, "before it spoke"))[0] is MessageOutcome.OBSERVED
+        thread.say(f"{thread.bot} who comes?")
+        await until(lambda: gateway.counters.parcels["sent"] == 1)
+        thread.say("and when is it?")
+        await until(lambda: len(place.sent) == 2)
+        outcome, why = await found(place, gateway, "and when is it?")
+        assert why == "continues turn 1's thread" and outcome is MessageOutcome.ANSWERED
+        thread.say(f"{thread.other} what do you think?")
+        thread.say_outside("nothing for the agent")
+        assert (await found(place, gateway, "what do you think?"))[0] is MessageOutcome.OBSERVED
+        assert (await found(place, gateway, "nothing for the agent"))[0] is MessageOutcome.OBSERVED
+        assert (await gateway.audit()).is_balanced
+    assert len(place.agent.turns) == len(place.sent) == 2
+
+
+async def test_participation_is_off_where_its_time_is_zero_and_a_wake_word_still_counts(thread: Thread) -> None:
+    place = thread.place
+    adapter = place.adapter()
+    adapter["access"] |= {"participation_minutes": 0, "wake_words": ["hey belino"]}
+    place.more["adapters"] = {place.platform: adapter, "web": {"enabled": False}}
+    async with place.gateway() as gateway:
+        thread.say(f"{thread.bot} who comes?")
+        await until(lambda: gateway.counters.parcels["sent"] == 1)
+        thread.say("and when is it?")
+        assert (await found(place, gateway, "and when is it?"))[0] is MessageOutcome.OBSERVED
+        thread.say_outside("Hey, Belino: are you there?")
+        await until(lambda: len(place.sent) == 2)
+        assert (await found(place, gateway, "are you there?"))[1] == "says 'hey belino'"
+
+
+async def test_a_reply_to_what_was_said_to_the_agent_continues_its_chain_on_telegram(tmp_path: Path) -> None:
+    async with TelegramServer() as server:
+        group = BusyGroup(server, tmp_path / "home")
+        async with group.gateway() as gateway:
+            asked = server.say(group.chat, group.ann, f"{TELEGRAM_BOT} who comes?")
+            await until(lambda: gateway.counters.parcels["sent"] == 1)
+            server.say(group.chat, group.bob, "also on Sunday?", reply_to=asked)
+            await until(lambda: len(group.sent) == 2)
+            assert (await found(group, gateway, "also on Sunday?"))[1] == "continues turn 1's thread"
+
+
+async def test_a_reply_to_what_was_said_to_the_agent_continues_its_chain_on_discord(tmp_path: Path) -> None:
+    async with DiscordServer() as discord:
+        club = BusyServer(discord, tmp_path / "home")
+        async with club.gateway() as gateway:
+            asked = discord.say(club.room, club.ann, f"{DISCORD_BOT} who comes?")
+            await until(lambda: gateway.counters.parcels["sent"] == 1)
+            discord.say(club.room, club.bob, "also on Sunday?", reply_to=asked)
+            await until(lambda: len(club.sent) == 2)
+            assert (await found(club, gateway, "also on Sunday?"))[1] == "continues turn 1's thread"
