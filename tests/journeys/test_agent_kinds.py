@@ -122,8 +122,7 @@ async def test_every_kind_of_agent_makes_the_same_journey(tmp_path: Path, kind: 
             assert first["text"] == SEEN
             assert not agent.counts_usage or (first["usage"]["input_tokens"] > 0 and first["usage"]["model"])
             await sees_and_sends(journey)
-            await is_stopped(journey)
-            session = (await journey.ask("which session?"))["text"]
+            session = await is_stopped(journey)
             token = await journey.wait()
             await asyncio.to_thread(gateway.kill)
         await asyncio.to_thread(gateway.start)
@@ -147,7 +146,10 @@ async def sees_and_sends(journey: Journey) -> None:
     assert [len(message["media"]) for message in journey.said[-2:] if not message["text"]] == [1]
 
 
-async def is_stopped(journey: Journey) -> None:
+async def is_stopped(journey: Journey) -> str:
+    """Stop it while it works; returns what it says next, which ends the wait for the stopped turn."""
     token = await journey.wait()
     assert (await journey.ask("/stop"))["text"] == journey.agent.stopped
+    session = str((await journey.ask("which session?"))["text"])
     assert not await journey.opens(token)
+    return session
