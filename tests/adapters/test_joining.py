@@ -46,6 +46,22 @@ class Patient:
         return [(one.text or (one.forward.text if one.forward else ""))[:10] for one in said]
 
 
+class Gated:
+    """Answers once a test lets it."""
+
+    remembers = True
+    sees_images = False
+
+    def __init__(self) -> None:
+        self.turns: list[Turn] = []
+        self.go_on = asyncio.Event()
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        self.turns.append(turn)
+        await self.go_on.wait()
+        yield Final(text="done")
+
+
 @pytest.fixture
 def tokens(monkeypatch: pytest.MonkeyPatch, slack: SlackServer, discord: DiscordServer, server: TelegramServer) -> None:
     for name, value in (
@@ -133,9 +149,19 @@ async def test_a_mention_on_slack_gets_the_files_that_come_with_its_second_repor
         assert (await gateway.audit()).is_balanced
 
 
-async def test_what_the_page_sends_may_stop_what_runs(tmp_path: Path) -> None:
-    agent = Patient(stuck=1)
-    config = from_table({"server": {"port": 0}, "sessions": {"while_busy": "interrupt"}})
+@pytest.mark.parametrize(
+    ("while_busy", "outcomes", "turns"),
+    [
+        ("queue", ["answered", "answered", "answered"], [1, 1, 1]),
+        ("join", ["answered", "answered", "answered"], [1, 2]),
+        ("interrupt", ["aborted", "aborted", "answered"], [1, 1, 1]),
+    ],
+)
+async def test_what_the_page_sends_while_a_turn_runs_waits_joins_or_stops_it(
+    tmp_path: Path, while_busy: str, outcomes: list[str], turns: list[int]
+) -> None:
+    agent = Gated()
+    config = from_table({"server": {"port": 0}, "sessions": {"while_busy": while_busy}})
     where = ConversationKey(platform="web", account="default", channel="main")
 
     def said(number: int) -> Message:
@@ -146,10 +172,13 @@ async def test_what_the_page_sends_may_stop_what_runs(tmp_path: Path) -> None:
         group.create_task(gateway.run())
         assert gateway.web is not None
         async with asyncio.timeout(LIMIT):
-            await gateway.web.post(said(1))
-            await until(lambda: len(agent.turns) == 1)
-            await gateway.web.post(said(2))
-            await until(lambda: gateway.counters.parcels["sent"] == 1)
-        outcomes = [str(one.outcome) for one in await gateway.store.history(where) if not one.author.is_agent]
-        assert outcomes == ["aborted", "answered"]
+            for number in (1, 2, 3):
+                await gateway.web.post(said(number))
+                await until(lambda number=number: len(agent.turns) >= (number if while_busy == "interrupt" else 1))  # type: ignore[misc]
+            agent.go_on.set()
+            await until(lambda: gateway.counters.parcels["sent"] == outcomes.count("answered") - turns.count(2))
+        ended = [str(one.outcome) for one in await gateway.store.history(where) if not one.author.is_agent]
+        assert ended == outcomes
+        assert (await gateway.audit()).is_balanced
         gateway.stop()
+    assert [len(turn.messages) for turn in agent.turns] == turns

@@ -13,6 +13,7 @@ from belino.gateway.explain import explain
 from belino.gateway.gateway import Gateway
 from belino.testing.discord import DiscordServer
 from belino.testing.slack import SlackServer
+from belino.testing.slack.shapes import TEAM
 from belino.testing.telegram import TelegramServer
 from journeys.busy_group import BOT as TELEGRAM_BOT
 from journeys.busy_group import BusyGroup
@@ -165,3 +166,44 @@ async def test_a_reply_to_what_was_said_to_the_agent_continues_its_chain_on_disc
             discord.say(club.room, club.bob, "also on Sunday?", reply_to=asked)
             await until(lambda: len(club.sent) == 2)
             assert (await found(club, gateway, "also on Sunday?"))[1] == "continues turn 1's thread"
+
+
+async def test_a_whole_server_of_discord_is_allowed_and_the_narrowest_rule_counts(tmp_path: Path) -> None:
+    async with DiscordServer() as discord:
+        club = BusyServer(discord, tmp_path / "home")
+        quiet, elsewhere = discord.channel(club.club, "quiet"), discord.channel(discord.guild("Other", club.ann), "far")
+        rules = {f"server:{club.club['id']}": {"senders": ["*"]}, quiet["id"]: {"senders": []}}
+        club.settings["access"] = {"channels": rules}
+        async with club.gateway() as gateway:
+            for place in (elsewhere, quiet, club.room):
+                discord.say(place, club.ann, f"{DISCORD_BOT} who comes?")
+            thread = discord.thread(club.room, club.ann, "trips")
+            discord.say(thread, club.ann, f"{DISCORD_BOT} and when?")
+            await until(lambda: gateway.counters.parcels["sent"] == 2)
+            edited = discord.say(club.room, club.ann, "a word")
+            discord.edit(edited, "another word")
+            assert (await found(club, gateway, "another word"))[0] is MessageOutcome.OBSERVED
+            assert gateway.counters.arrivals["denied"] >= 1
+            (heard,) = await gateway.store.history(club.channel(quiet), limit=5)
+            assert (heard.outcome, heard.reason) == (MessageOutcome.OBSERVED, "not on the channel's list")
+            assert await gateway.store.history(club.channel(elsewhere), limit=5) == ()
+        assert {message["channel_id"] for message in discord.sent} == {club.room["id"], thread["id"]}
+
+
+async def test_a_whole_workspace_of_slack_is_allowed_and_the_narrowest_rule_counts(tmp_path: Path) -> None:
+    async with SlackServer() as slack:
+        crew = BusyWorkspace(slack, tmp_path / "home")
+        quiet = slack.channel("quiet", crew.ann)
+        crew.settings["access"] = {
+            "channels": {f"server:{TEAM}": {"senders": ["*"]}, quiet["id"]: {"senders": []}},
+        }
+        async with crew.gateway() as gateway:
+            for place in (quiet, crew.room):
+                slack.say(place, crew.ann, f"{SLACK_BOT} who comes?")
+            await until(lambda: gateway.counters.parcels["sent"] == 1)
+            said = slack.say(crew.room, crew.ann, "a word")
+            slack.edit(said, "another word")
+            assert (await found(crew, gateway, "another word"))[0] is MessageOutcome.OBSERVED
+            (heard,) = await gateway.store.history(crew.channel(quiet), limit=5)
+            assert (heard.outcome, heard.reason) == (MessageOutcome.OBSERVED, "not on the channel's list")
+        assert [message["channel"] for message in slack.sent] == [crew.room["id"]]

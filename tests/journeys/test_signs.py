@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from belino.domain.outcome import MessageOutcome
+from belino.gateway.explain import explain
 from belino.testing.discord import DiscordServer
 from belino.testing.slack import SlackServer
 from belino.testing.telegram import TelegramServer
@@ -114,3 +115,24 @@ async def test_stop_stops_the_running_turn_and_the_one_that_waits_at_once(signed
         assert (await gateway.audit()).is_balanced
     assert outcomes == [MessageOutcome.ABORTED, MessageOutcome.ABORTED, MessageOutcome.COMMAND]
     assert len(agent.turns) == 1
+
+
+async def test_messages_that_wait_are_answered_together_where_that_is_wanted(signed: Signed) -> None:
+    agent = Gated()
+    signed.place.more["sessions"] = {"while_busy": "join"}
+    async with signed.place.gateway(agent) as gateway:
+        signed.write("first")
+        await until(lambda: agent.turns)
+        waiting = []
+        for text in ("second", "third"):  # one after the other, so that they come in no batch
+            waiting.append(signed.write(text))
+            await until(lambda: all(signed.on(each) == [WAITING] for each in waiting))
+        agent.gate.set()
+        await until(lambda: len(signed.place.sent) == 2 and not any(signed.on(each) for each in waiting))
+        kept = (await gateway.store.history(signed.place.private, limit=9))[:3]
+        joined = [
+            step.reason for step in (await explain(gateway.store, kept[2].trace)).steps if step.outcome == "joined"
+        ]
+        assert (await gateway.audit()).is_balanced
+    assert [[message.text for message in turn.messages] for turn in agent.turns] == [["first"], ["second", "third"]]
+    assert joined == ["it came while another turn ran"]
