@@ -496,6 +496,11 @@ CREATE TABLE published_files (
 CREATE INDEX published_files_of_blob ON published_files (sha256);
 """
 
+# What pictures of the agent show, for people who do not see them.
+M045_ALT_TEXTS = """
+ALTER TABLE refs ADD COLUMN alt TEXT;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -541,4 +546,5 @@ STEPS = (
     M042_ACKNOWLEDGED_MESSAGES,
     M043_TRANSCRIPTS,
     M044_PUBLISHED_FILES,
+    M045_ALT_TEXTS,
 )
