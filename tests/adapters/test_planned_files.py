@@ -20,6 +20,7 @@ from belino.adapters.telegram import client as telegram_client
 from belino.cli.files import planned_files
 from belino.delivery.decide import FORM_NAMES, Action
 from belino.domain.errors import ToolError
+from belino.domain.graphemes import cut
 from belino.domain.limits import SendAs
 from belino.domain.media import MediaKind, TextBlock
 from belino.domain.message import ConversationKey
@@ -33,6 +34,7 @@ from belino.testing.faults import CannedAnswer
 from belino.testing.files import make_png, make_wav, sample_files
 from belino.testing.slack.request import SlackPace
 from belino.testing.telegram.request import TelegramPace
+from belino.web.wire import media_json
 
 pytestmark = pytest.mark.usefixtures("brisk_discord")
 
@@ -199,6 +201,42 @@ async def test_a_file_at_a_url_that_net_allow_names_arrives_and_no_other(post: P
                 await gateway.toolbox(post.where).call("send_media", call)
     assert isinstance(block, TextBlock) and block.text.startswith("chart.png: image/png, 20×10, ")
     assert (arrived.name, arrived.size) == ("chart.png", len(make_png(20, 10)))
+
+
+LONG_WORDS = "a boat and its shadow, " * 60
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"caption": "*The* harbour & sea"}, "The harbour & sea"),
+        ({"caption": "Look", "alt": "Boats below a crane"}, "Boats below a crane"),
+        ({"alt": LONG_WORDS}, LONG_WORDS),
+        ({}, ""),
+    ],
+    ids=["caption", "alt", "long", "none"],
+)
+async def test_a_picture_has_alt_text_where_the_platform_has_it(
+    post: Post, request: pytest.FixtureRequest, tmp_path: Path, given: dict[str, str], said: str
+) -> None:
+    _written(Home.at(tmp_path / "home").outgoing(post.where), "drawing.png", "report.pdf")
+    async with post.open(tmp_path / "home") as gateway:
+        for name in ("drawing.png", "report.pdf"):
+            await gateway.toolbox(post.where).call("send_media", {"path": name, **given})
+        assert await _differences(gateway, post.where) == []
+        shown = await gateway.store.history(post.where, limit=10)
+        stored = [media_json(ref, None)["alt"] for message in shown for ref in message.media]
+    assert stored == [said.strip() or None, None]
+    match post.where.platform:
+        case "discord":
+            files = [file for sent in request.getfixturevalue("discord").sent for file in sent["attachments"]]
+            told, most = [file.get("description") or "" for file in files], 1_024
+        case "slack":
+            files = [file for sent in request.getfixturevalue("slack").sent for file in sent["files"]]
+            told, most = [file.get("alt_txt", "") for file in files], 1_000
+        case _:
+            return  # Telegram has none, and the web page shows what is stored
+    assert told == [cut(said.strip(), most - 1), ""]
 
 
 async def test_a_voice_message_that_slack_shows_as_a_sound_is_told_as_such(slack_post: Post, tmp_path: Path) -> None:

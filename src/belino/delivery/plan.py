@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from belino.delivery.decide import Action, Decision
 from belino.delivery.markup import as_code, literal
-from belino.delivery.text import Text, caption, length, texts
+from belino.delivery.text import Text, caption, length, plain_text, texts
 from belino.domain.limits import Limits
 from belino.domain.reply import Offer, OutgoingFile, Parcel, ParcelKind, Reply
 
@@ -172,4 +172,9 @@ def _outgoing(decision: Decision, shown: Text) -> OutgoingFile:
         pending=offer.pending,
         source=offer.source,
     )
-    return replace(file, caption=shown.text, plain=shown.plain)
+    return replace(file, caption=shown.text, plain=shown.plain, alt=_alt(offer))
+
+
+def _alt(offer: Offer) -> str:
+    """The alternative text of a picture: the one given, else its caption without markup."""
+    return (offer.alt.strip() or plain_text(offer.caption)) if offer.mime.startswith("image/") else ""

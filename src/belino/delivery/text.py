@@ -119,6 +119,11 @@ def caption(source: str, limits: Limits) -> Text | None:
     return text if length(text, limits) <= limits.caption_chars else None
 
 
+def plain_text(source: str) -> str:
+    """The text as people read it, without markup."""
+    return render(parse(source), Markup.PLAIN).strip()
+
+
 def length(text: Text, limits: Limits) -> int:
     """A message's length as the platform counts it; without markup where markup does not count."""
     return limits.unit.length(text.text if limits.counts_markup or not text.plain else text.plain)

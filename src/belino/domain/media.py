@@ -43,6 +43,8 @@ class MediaRef:
     width: int | None = None
     height: int | None = None
     caption: str | None = None
+    alt: str | None = None
+    """What a picture that the agent sent shows, for people who do not see it."""
     locator: Mapping[str, str] = field(default_factory=dict)
     """The ids an adapter needs to open the ref. Never a URL, never a secret."""
     sealed: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -28,6 +28,8 @@ class Offer:
     size: int
     sha256: str
     caption: str = ""
+    alt: str = ""
+    """What a picture shows, for people who do not see it; without it, the caption says so."""
     wanted: SendAs | None = None
     width: int | None = None
     height: int | None = None
@@ -58,6 +60,8 @@ class OutgoingFile:
     """In the parcel's markup."""
     plain: str = ""
     """The caption for a platform that refused the markup; empty if there is no markup in it."""
+    alt: str = ""
+    """What a picture shows, as plain text, for people who do not see it."""
     width: int | None = None
     height: int | None = None
     seconds: float | None = None

@@ -504,6 +504,11 @@ CREATE TABLE moved_channels (
 ) STRICT, WITHOUT ROWID;
 """
 
+# What pictures of the agent show, for people who do not see them.
+M046_ALT_TEXTS = """
+ALTER TABLE refs ADD COLUMN alt TEXT;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -550,4 +555,5 @@ STEPS = (
     M043_TRANSCRIPTS,
     M044_PUBLISHED_FILES,
     M045_MOVED_CHANNELS,
+    M046_ALT_TEXTS,
 )

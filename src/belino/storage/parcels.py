@@ -275,7 +275,7 @@ def parcel_of(row: TableRow, open_file: OpenFile, buttons: tuple[Button, ...] = 
 def stored_file(file: OutgoingFile) -> list[object]:
     """A file in its stored form."""
     more = {"plain": file.plain, "width": file.width, "height": file.height, "seconds": file.seconds}
-    more |= {"waveform": file.waveform.hex(), "pending": file.pending, "source": file.source}
+    more |= {"waveform": file.waveform.hex(), "pending": file.pending, "source": file.source, "alt": file.alt}
     told = {name: value for name, value in more.items() if value}
     return [file.sha256, file.name, file.mime, file.size, file.send_as, file.caption, told]
 
@@ -404,6 +404,7 @@ def _insert_sent_files(tx: Tx, keys: Keys, parcel: TableRow, row: MessageRow, au
             file_name=name,
             size=int(size),
             caption=_said(caption, *more) or None,
+            alt=_told(more, "alt"),
             duration=_told(more, "seconds"),
             width=_told(more, "width"),
             height=_told(more, "height"),

@@ -29,8 +29,8 @@ _INSERT = """
 INSERT INTO refs (id, public_name, channel, conversation, message, channel_id, message_id, item,
     author_id, author_name, author_marks, sent, kind, mime, file_name, size, duration, width, height,
     caption, locator, sealed, sha256, created, stored, unclaimed, outcome, file_id,
-    transcript, is_transcript_partial, reason)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')
+    transcript, is_transcript_partial, alt, reason)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')
 ON CONFLICT (id) DO UPDATE SET locator = excluded.locator, sealed = excluded.sealed, file_id = excluded.file_id,
     transcript = coalesce(excluded.transcript, refs.transcript),
     is_transcript_partial = CASE WHEN excluded.transcript IS NULL THEN refs.is_transcript_partial
@@ -344,6 +344,7 @@ def _row(keys: Keys, ref: MediaRef, bearer: RefOwner, *, held: bool) -> tuple[ob
         ref.file_id,
         ref.transcript,
         int(ref.is_transcript_partial),
+        ref.alt,
     )
 
 
@@ -369,6 +370,7 @@ def _ref(keys: Keys, row: TableRow) -> MediaRef:
         width=row["width"],
         height=row["height"],
         caption=row["caption"],
+        alt=row["alt"],
         locator={} if row["locator"] is None else orjson.loads(row["locator"]),
         sealed=keys.unseal(row["sealed"], row["id"]),
         sha256=row["sha256"],

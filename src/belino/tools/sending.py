@@ -49,10 +49,11 @@ AUTO = "auto"
 NO_FILE = "there is no such file in this conversation's folders; save it there first, then give its path"
 
 _PROPERTIES: Mapping[str, object] = {
-    "path": {"type": "string", "description": "A file in your folder."},
+    "path": {"type": "string"},
     "ref": {"type": "string"},
     "url": {"type": "string", "description": "A public http(s) address."},
     "caption": {"type": "string"},
+    "alt": {"type": "string"},
     "as": {
         "type": "string",
         "enum": [AUTO, *(form.value for form in SendAs)],
@@ -115,7 +116,7 @@ class Outlet:
 async def send_media(context: ToolContext, outlet: Outlet, given: Mapping[str, object]) -> tuple[Block, ...]:
     """Add one file to the reply, and report how it will be sent."""
     ways = ("path", "ref", "url", *(("text",) if outlet.speaker is not None else ()))
-    arguments = Arguments(given, (*ways, "caption", "as"))
+    arguments = Arguments(given, (*ways, "caption", "alt", "as"))
     named = [name for name in ways if arguments.has(name)]
     if len(named) != 1:
         raise ToolError(f"give exactly one of {', '.join(ways[:-1])} or {ways[-1]}")
@@ -126,7 +127,8 @@ async def send_media(context: ToolContext, outlet: Outlet, given: Mapping[str, o
         offer, told = await _spoken(outlet.speaker, arguments, wanted, context.conversation)
     else:
         offer, told = await _offered(context, outlet, arguments, named[0]), ""
-    offer = replace(offer, caption=caption, wanted=SendAs(wanted) if wanted else offer.wanted)
+    alt = arguments.words("alt", most=CAPTION_CHARS) if arguments.has("alt") else ""
+    offer = replace(offer, caption=caption, alt=alt, wanted=SendAs(wanted) if wanted else offer.wanted)
     decision = await outlet.prepare(offer)
     if decision.action is Action.REFUSE:
         raise ToolError(f"{clean_name(offer.name)} cannot be sent here: {decision.reason}")

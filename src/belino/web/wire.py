@@ -52,6 +52,7 @@ def media_json(ref: MediaRef, record: RefRecord | None) -> Json:
         "width": ref.width,
         "height": ref.height,
         "caption": ref.caption,
+        "alt": ref.alt,
         "outcome": record.outcome if record else MediaOutcome.REFERENCED,
         "reason": record.reason if record else "",
         "url": media_url(record) if record else None,

@@ -24,6 +24,7 @@ from belino.adapters.discord.media import DiscordSource, attachment_ref
 from belino.domain.choice import Style
 from belino.domain.commands import CommandSpec
 from belino.domain.errors import AdapterError, NothingToEdit, PlaceClosed, Unauthorized, Undeliverable, Unfindable
+from belino.domain.graphemes import cut
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
@@ -54,6 +55,8 @@ VOICE_MESSAGE = 1 << 13
 SUPPRESS_EMBEDS = 1 << 2
 NONCE_BYTES = 18
 """24 characters as text; Discord accepts 25."""
+ALT_CHARS = 1_024
+"""https://docs.discord.com/developers/resources/message#attachment-object"""
 WAVEFORM_BYTES = 256
 ACTION_ROW, BUTTON, ROW_BUTTONS = 1, 2, 5
 STYLES: Mapping[Style, int] = {"": 2, "primary": 1, "danger": 4}
@@ -195,6 +198,8 @@ def _when(message: Raw, client: DiscordClient) -> datetime:
 
 def _attachment(number: int, file: OutgoingFile) -> dict[str, object]:
     described: dict[str, object] = {"id": number, "filename": file.name}
+    if file.alt:
+        described["description"] = cut(file.alt, ALT_CHARS - 1)
     if file.send_as is SendAs.VOICE:
         described |= {"duration_secs": round(file.seconds or 1.0, 3), "waveform": _waveform(file)}
     return described

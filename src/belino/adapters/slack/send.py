@@ -13,6 +13,7 @@ from belino.adapters.slack.content import escaped
 from belino.adapters.slack.media import file_ref
 from belino.domain.emoji import emoji_name
 from belino.domain.errors import AdapterError, AddressRefused, MarkupRefused, NothingToEdit, PlaceClosed, Undeliverable
+from belino.domain.graphemes import cut
 from belino.domain.limits import Markup
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, SourceMessage
@@ -27,6 +28,8 @@ KEY_EVENT = "belino_parcel"
 """The type of the metadata that carries a parcel's key; it is not visible."""
 
 # Slack shares a file a moment after it reports success; only then is the message known.
+ALT_CHARS = 1_000
+"""https://docs.slack.dev/reference/methods/files.getUploadURLExternal"""
 SHARED_AFTER = (0.0, 0.5, 1.0, 2.0, 4.0)
 
 THINKING, UPLOADING = "is thinking…", "is sending a file…"
@@ -305,7 +308,8 @@ async def _uploaded(client: SlackClient, file: OutgoingFile) -> str:
     """Upload a file, which is not visible yet, and return its id."""
     body = FileBody(file)
     with as_upload_errors(body):
-        told = await client.call("files.getUploadURLExternal", {"filename": file.name, "length": str(file.size)})
+        fields = {"filename": file.name, "length": str(file.size), "alt_txt": cut(file.alt, ALT_CHARS - 1) or None}
+        told = await client.call("files.getUploadURLExternal", fields)
         url, own = words(told, "upload_url"), words(told, "file_id")
         if not url or not own:
             raise AdapterError("Slack did not say where to put the file")

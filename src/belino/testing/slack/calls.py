@@ -41,6 +41,7 @@ _SCOPES = {
 }
 TEXT_CHARS = 40_000
 UPDATE_CHARS = 4_000
+ALT_CHARS = 1_000
 SECTION_CHARS = 3_000
 MARKDOWN_CHARS = 12_000
 MOST_BLOCKS = 50
@@ -219,12 +220,16 @@ class SlackSends:
         name, written, snippet = call.needed("filename"), call.needed("length"), call.text("snippet_type")
         if not written.isdecimal() or int(written) == 0:
             raise SlackRefusal("invalid_arguments", "[ERROR] length must be greater than 0 [json-pointer:/length]")
+        if len(alt := call.text("alt_txt")) > ALT_CHARS:
+            raise SlackRefusal("alt_txt_too_large")
         if int(written) > FILE_BYTES:
             raise SlackRefusal("file_upload_size_restricted")
         if snippet and int(written) > SNIPPET_BYTES:
             raise SlackRefusal("snippet_too_large")
         ticket, number = secrets.token_hex(16), self._world.numbers.next("F")
-        self._world.files.pending[ticket] = PendingUpload(file=number, name=name, length=int(written), snippet=snippet)
+        self._world.files.pending[ticket] = PendingUpload(
+            file=number, name=name, length=int(written), snippet=snippet, alt=alt
+        )
         return {"upload_url": f"{self._world.files.url}/upload/v1/{ticket}", "file_id": number}
 
     async def end_upload(self, call: SlackCall) -> Json:
@@ -259,6 +264,8 @@ class SlackSends:
         upload = pending.received
         assert upload is not None
         more: Json = {"title": title or pending.name}
+        if pending.alt:
+            more["alt_txt"] = pending.alt
         if pending.snippet:
             more |= {"mode": "snippet", "editable": True, "filetype": pending.snippet}
         self._world.files.put(pending.file, upload, BOT_USER, **more)

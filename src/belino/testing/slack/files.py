@@ -54,6 +54,7 @@ class PendingUpload:
     name: str
     length: int
     snippet: str = ""
+    alt: str = ""
     received: FakeUpload | None = None
 
 

@@ -32,7 +32,7 @@ export function mediaNodes({ media, author }, does) {
 function picture(item, all, many, does) {
   const name = item.file_name || "Picture";
   const { width, height } = room(item);
-  const image = make("img", { alt: item.caption || name, src: item.url, width, height, decoding: "async" });
+  const image = make("img", { alt: item.alt || item.caption || name, src: item.url, width, height, decoding: "async" });
   const frame = button(`Open ${name}`, { class: "picture", onclick: () => does.open(all, all.indexOf(item)) }, image);
   if (!many) {
     frame.style.setProperty("width", `${width}px`);

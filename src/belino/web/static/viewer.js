@@ -43,7 +43,7 @@ export class Viewer {
     const name = picture.file_name || "Picture";
     const many = this.#pictures.length > 1;
     this.#image.src = picture.url;
-    this.#image.alt = picture.caption || name;
+    this.#image.alt = picture.alt || picture.caption || name;
     for (const side of ["width", "height"]) {
       if (picture[side]) this.#image.setAttribute(side, picture[side]);
       else this.#image.removeAttribute(side);
