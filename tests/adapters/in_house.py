@@ -27,7 +27,7 @@ async def at_work(
     **platform: dict[str, Any],
 ) -> AsyncIterator[tuple[Gateway, str]]:
     """A gateway that listens to this platform, and the address of its web door; `access` names its owners."""
-    adapters = {**platform, "web": {"enabled": False}}
+    adapters = {"web": {"enabled": False}, **platform}
     config = from_table({"adapters": adapters, "server": {"port": 0}, "access": access or {}, **(more or {})})
     async with Gateway(config, Home.at(path), agent=agent or ScriptedAgent()) as gateway, asyncio.TaskGroup() as group:
         ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()

@@ -1,9 +1,5 @@
 """Answers as people see them on each platform: long code, text with files, one bad picture."""
 
-import asyncio
-import re
-import zipfile
-from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,19 +9,13 @@ from typing import Any
 import pytest
 
 from adapters.harness import until
-from adapters.in_house import at_work, kept
-from belino.cli.files import planned_files
-from belino.delivery.decide import FORM_NAMES
-from belino.domain.limits import SendAs
+from adapters.in_house import at_work
 from belino.domain.message import ConversationKey
-from belino.domain.reply import ParcelState
 from belino.gateway.gateway import Gateway
-from belino.media.trial import SAMPLES
 from belino.storage.home import Home
 from belino.testing import ScriptedAgent, SlackServer, TelegramServer, ToolCall, make_png
 from belino.testing.discord import TOKEN, DiscordServer
 from belino.testing.faults import CannedAnswer
-from belino.testing.files import make_gif
 
 pytestmark = pytest.mark.usefixtures("brisk_discord")
 
@@ -244,55 +234,3 @@ async def test_previews_of_links_are_shown_as_the_operator_wants(
         assert bool(request.getfixturevalue("discord").sent[0]["flags"] & 4) is not previews
     else:
         assert request.getfixturevalue("slack").unfurled == [previews]
-
-
-FORMS = {name: form for form, name in FORM_NAMES.items()}
-
-
-def told_form(text: str) -> SendAs:
-    """The form that `send_media` announced."""
-    found = re.search(r"It goes out with your answer as (an? [a-z ]+?)(?: \(|\.)", text)
-    assert found is not None, text
-    return FORMS[found[1]]
-
-
-@pytest.mark.parametrize("wanted", [None, SendAs.VOICE, SendAs.PHOTO])
-async def test_what_is_planned_and_told_is_what_is_sent(
-    place: Place, request: pytest.FixtureRequest, tmp_path: Path, wanted: SendAs | None
-) -> None:
-    home = tmp_path / "home"
-    folder = place.folder(home)
-    files = {path.name: path for path in samples(folder) if place.platform != "telegram" or path.suffix in FEW}
-    more = {} if wanted is None else {"as": wanted.value}
-    calls = [ToolCall(name="send_media", arguments={"path": name, **more}) for name in files]
-    agent = ScriptedAgent([*calls, "All of them."])
-    async with place.asked(home, agent) as gateway:
-        await until(lambda: any("All of them." in text for text, _ in place.shown()))
-        while any(parcel.state is not ParcelState.SENT for parcel in await gateway.store.parcels(limit=100)):
-            await asyncio.sleep(0.01)
-        parcels = await gateway.store.parcels(limit=100)
-        story = await gateway.store.story(parcels[0].conversation, (await kept(gateway, place.channel()))[0].id)
-    asked = Namespace(platform=place.platform, files=list(files.values()), form=wanted, caption="")
-    decisions, _ = await planned_files(asked, gateway.config, gateway.config.adapters[0])
-    planned = {name: each.send_as for name, each in zip(files, decisions, strict=True)}
-    told = {name: told_form(str(block.text)) for name, (block,) in zip(files, agent.answers, strict=True)}  # type: ignore[union-attr]
-    sent = [file.send_as for parcel in reversed(parcels) for file in parcel.files]
-    assert told == planned
-    assert sorted(sent) == sorted(planned.values())
-    assert story is not None and not [step.reason for step in story.steps if step.outcome == "differs"]
-
-
-FEW = frozenset({".gif", ".ogg", ".mp4"})
-"""Telegram takes a message a second."""
-
-
-def samples(folder: Path) -> list[Path]:
-    """A file of every kind, in the conversation's folder."""
-    with zipfile.ZipFile(SAMPLES) as archive:
-        names = [name for name in archive.namelist() if Path(name).suffix in KINDS][:14]
-        archive.extractall(folder, names)
-    (folder / "still.gif").write_bytes(make_gif(20, 10))
-    return sorted(folder.glob("*.*"))
-
-
-KINDS = frozenset({".jpg", ".png", ".webp", ".gif", ".ogg", ".mp3", ".wav", ".mp4", ".webm", ".pdf", ".docx", ".txt"})

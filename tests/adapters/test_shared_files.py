@@ -11,7 +11,8 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.gateway.gateway import Gateway
 from belino.gateway.reading_attempts import item_json
-from belino.testing import FakeUpload, SlackServer, TelegramServer, make_jpeg
+from belino.testing import DiscordServer, FakeUpload, SlackServer, TelegramServer, make_jpeg
+from belino.testing.discord.request import CDN
 from belino.understanding.told import BEGINNING
 
 
@@ -40,6 +41,44 @@ async def test_a_picture_that_telegram_forwards_is_downloaded_once(
         mine, other = [(await kept(gateway, str(person["id"])))[0].media[0] for person in (ada, bob)]
     assert mine.id != other.id and mine.sha256 == other.sha256
     assert server.calls["getFile"] == 1
+
+
+@pytest.mark.usefixtures("brisk_discord")
+async def test_a_picture_that_discord_forwards_is_downloaded_once(
+    discord: DiscordServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", discord.token)
+    ada = discord.user("ada")
+    room = discord.channel(discord.guild("Club", ada), "harbour")
+    urls = {"api_url": discord.api_url, "cdn_url": discord.cdn.url}
+    own = {"token": "env:TOKEN", **urls, "access": {"senders": ["*"], "channels": {room["id"]: {"senders": ["*"]}}}}
+    async with at_work(tmp_path / "home", discord=own) as (gateway, _):
+        await until(lambda: discord.sessions.identified)
+        said = discord.say(room, ada, files=[make_jpeg(64, 48)])
+        discord.say(ada, ada, forward=said)
+        places = (room["id"], discord.dm(ada)["id"])
+        for place in places:
+            await seen(gateway, place, bool)
+            assert await fetched(gateway, "discord", place) == [MediaOutcome.HELD]
+    assert discord.calls[CDN] == 1
+
+
+async def test_a_file_that_is_shared_twice_on_slack_is_downloaded_once(
+    slack: SlackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = slack.user("Ada")
+    room = slack.channel("general", ada)
+    settings = slack_settings(slack, monkeypatch)
+    settings["access"] |= {"channels": {room["id"]: {"senders": ["*"]}}}
+    async with at_work(tmp_path / "home", slack=settings) as (gateway, _):
+        await until(lambda: slack.socket_mode.connections)
+        said = slack.say(room, ada, files=[make_jpeg(64, 48)])
+        slack.say(ada, ada, "look", share=said)
+        places = (room["id"], slack.dm(ada)["id"])
+        for place in places:
+            await seen(gateway, place, bool)
+            assert await fetched(gateway, "slack", place) == [MediaOutcome.HELD]
+    assert slack.calls["file"] == 1
 
 
 def slack_settings(slack: SlackServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:

@@ -184,7 +184,8 @@ async def test_several_files_are_one_message_with_their_captions(slack: SlackSer
     assert shown["text"] == "the first"
     assert [upload.size for upload in slack.received] == [len(make_png(8, 8)), len(make_png(9, 9))]
     assert receipt.stored is not None
-    assert [stored.name for stored in receipt.stored] == ["one.png", "two.png"]
+    # Slack is asked about the first file only, to learn where it is shown.
+    assert [(stored.name, stored.size) for stored in receipt.stored] == [("one.png", files[0].size), (None, None)]
     found = await app.adapter.find_sent(parcel)
     assert found is not None
     assert found.message_id == receipt.message_id

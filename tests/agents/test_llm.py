@@ -7,7 +7,6 @@ from contextlib import aclosing
 from dataclasses import replace
 
 import pytest
-from pydantic_ai.messages import ToolCallPart
 
 from agents.llm_room import (
     BROKEN,
@@ -31,11 +30,12 @@ from agents.llm_room import (
     turn,
 )
 from belino.agents.llm import Agent, Config
-from belino.agents.llm.exchange import arguments_of
+from belino.agents.llm.messages import CallPart
 from belino.agents.llm.providers import choose
 from belino.domain.errors import AgentError, ConfigError
 from belino.domain.media import FileBlock
 from belino.domain.turn import Compacted, Final, Mishap, Refused, ReplyPart, TextDelta, ToolNote, Usage
+from belino.net.redact import Secret
 from belino.testing.models import (
     ModelAnswer,
     ModelCut,
@@ -341,7 +341,7 @@ async def test_calls_against_the_rule_poison_no_memory(chat: ModelServer) -> Non
     ("written", "read"), [('{"ref": "x"}', {"ref": "x"}), ("", {}), ("[1]", None), ('{"ref": ', None), ("7", None)]
 )
 def test_only_an_object_is_taken_for_arguments(written: str, read: dict[str, object] | None) -> None:
-    assert arguments_of(ToolCallPart(tool_name="fetch_media", args=written)) == read
+    assert CallPart(id="c", tool="fetch_media", arguments=written).read() == read
 
 
 async def test_a_picture_too_large_for_the_provider_is_never_sent(chat: ModelServer) -> None:
@@ -507,8 +507,16 @@ def test_a_missing_package_is_named_with_the_extra(monkeypatch: pytest.MonkeyPat
     from belino.agents.llm import providers
 
     monkeypatch.setattr(providers, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'belino\[llm\]'"):
-        Agent(Config(model="ollama:qwen3"))
+    with pytest.raises(ConfigError, match=r"pip install 'belino\[google\]'"):
+        Agent(Config(model="google:gemini-2.5-flash", api_key=Secret("KEY", KEY)))
+
+
+def test_chat_completions_and_messages_need_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    from belino.agents.llm import providers
+
+    monkeypatch.setattr(providers, "find_spec", lambda name: None)
+    for model in ("ollama:qwen3", "anthropic:claude-haiku-5-5", "groq:llama"):
+        Agent(Config(model=model, api_key=Secret("KEY", KEY)))
 
 
 async def test_no_proxy_of_the_environment_and_no_redirect_hears_a_word(

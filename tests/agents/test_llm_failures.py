@@ -2,11 +2,9 @@
 
 import pytest
 
-from belino.agents.llm.failures import Blocked, Cut, understand
+from belino.agents.llm.failures import Blocked, Cut, Declined, understand
 from belino.agents.llm.providers import choose
 from belino.net.redact import Secret
-
-pytest.importorskip("pydantic_ai")
 
 MANY = "for many-image requests: 2000 pixels"
 SAID = [
@@ -75,10 +73,8 @@ def chosen(provider: str):  # type: ignore[no-untyped-def]
 
 
 def failure(provider: str, status: int, message: str, **more: object):  # type: ignore[no-untyped-def]
-    from pydantic_ai.exceptions import ModelHTTPError
-
     body = {"error": {"message": message, "type": "invalid_request_error"}}
-    return understand(ModelHTTPError(status, "some", body, **more), chosen(provider))  # type: ignore[arg-type]
+    return understand(Declined(status, body, **more), chosen(provider))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -132,10 +128,8 @@ def test_advice_for_the_operator_is_not_what_people_read(status: int) -> None:
 
 
 def test_google_says_in_its_body_how_long_to_wait() -> None:
-    from pydantic_ai.exceptions import ModelHTTPError
-
     body = {"error": {"code": 429, "details": [{"retryDelay": "7s"}]}}
-    found = understand(ModelHTTPError(429, "some", body), chosen("google"))
+    found = understand(Declined(429, body), chosen("google"))
     assert (found.kind, found.wait) == ("passing", 7.0)
 
 

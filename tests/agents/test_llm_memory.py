@@ -4,19 +4,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pydantic_ai.messages import (
-    BinaryContent,
-    ModelMessage,
-    ModelRequest,
-    ModelResponse,
-    TextPart,
-    ToolCallPart,
-    ToolReturnPart,
-    UserPromptPart,
-)
 
 from belino.agents.llm.content import ModelInput, refs_in
 from belino.agents.llm.memory import MediaCost, Past, Room, Shortened, Window, recall, remember, shorten
+from belino.agents.llm.messages import (
+    AnswerMessage,
+    CallPart,
+    Message,
+    RequestMessage,
+    ResultPart,
+    ShownMedia,
+    UserPart,
+    WordsPart,
+)
 from belino.domain.media import AcceptedMedia
 from belino.testing import make_png
 
@@ -24,21 +24,21 @@ REF, OTHER = "web_k3v9d0q2m7xa", "web_aaaaaaaaaaaa"
 NAMES = {REF: "photo.jpg"}
 
 
-def shown(ref: str = REF) -> BinaryContent:
-    return BinaryContent(data=make_png(3, 3), media_type="image/png", identifier=ref)
+def shown(ref: str = REF) -> ShownMedia:
+    return ShownMedia.of(ref, "image/png", make_png(3, 3))
 
 
-def past(number: int, *items: str | BinaryContent, answer: str = "ok") -> Past:
-    question = ModelRequest(parts=[UserPromptPart(content=list(items) or ["hi"])])
-    return Past(number=number, messages=[question, ModelResponse(parts=[TextPart(content=answer)])])
+def past(number: int, *items: str | ShownMedia, answer: str = "ok") -> Past:
+    question = RequestMessage(parts=(UserPart(items=items or ("hi",)),))
+    return Past(number=number, messages=[question, AnswerMessage(parts=(WordsPart(text=answer),))])
 
 
 def looked(number: int, ref: str) -> Past:
-    messages: list[ModelMessage] = [
-        ModelRequest(parts=[UserPromptPart(content=["look"])]),
-        ModelResponse(parts=[ToolCallPart(tool_name="fetch_media", args={"ref": ref}, tool_call_id="c")]),
-        ModelRequest(parts=[ToolReturnPart(tool_name="fetch_media", content=["here", shown(ref)], tool_call_id="c")]),
-        ModelResponse(parts=[TextPart(content="a cat")]),
+    messages: list[Message] = [
+        RequestMessage(parts=(UserPart(items=("look",)),)),
+        AnswerMessage(parts=(CallPart(id="c", tool="fetch_media", arguments=f'{{"ref": "{ref}"}}'),)),
+        RequestMessage(parts=(ResultPart(call="c", tool="fetch_media", items=("here", shown(ref))),)),
+        AnswerMessage(parts=(WordsPart(text="a cat"),)),
     ]
     return Past(number=number, messages=messages)
 
@@ -121,10 +121,11 @@ def test_turns_leave_whole_and_the_oldest_first() -> None:
 def test_a_turn_too_long_by_itself_loses_its_media_then_all_but_its_question_and_its_answer() -> None:
     (left,) = kept([past(1, "see", shown())], tokens=500).turns
     assert not refs([left]) and b"shown at turn 1" in remember([left])
-    long = looked(1, REF)
-    long.messages[2].parts[0].content = "word " * 5000  # type: ignore[union-attr, misc]
+    looking = looked(1, REF)
+    told = RequestMessage(parts=(ResultPart(call="c", tool="fetch_media", items=("word " * 5000,)),))
+    long = replace(looking, messages=[*looking.messages[:2], told, looking.messages[3]])
     (left,) = kept([long], tokens=500).turns
-    assert [message.kind for message in left.messages] == ["request", "response"]
+    assert [type(message) for message in left.messages] == [RequestMessage, AnswerMessage]
     assert kept([past(1, "word " * 5000)], tokens=500).turns == []
 
 
@@ -141,7 +142,7 @@ def test_the_oldest_media_gives_way_when_a_request_may_hold_no_more() -> None:
 
 
 @pytest.mark.parametrize(
-    "held", [b"", b"null", b'{"turns":[]}', b'{"version":1,"turns":7}', b'{"version":3,"turns":[]}']
+    "held", [b"", b"null", b'{"turns":[]}', b'{"version":1,"turns":7}', b'{"version":4,"turns":[]}']
 )
 def test_what_cannot_be_read_is_as_good_as_lost(held: bytes) -> None:
     assert recall(held) is None

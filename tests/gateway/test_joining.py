@@ -74,9 +74,10 @@ async def test_what_comes_in_one_batch_is_one_turn_for_each_sender(house: House)
         assert (await gateway.audit()).is_balanced
 
 
-async def test_a_plain_message_waits_for_nothing(house: House) -> None:
+@pytest.mark.parametrize("text", ["hello", "x" * (4_096 - 97)])
+async def test_a_plain_message_waits_for_nothing(house: House, text: str) -> None:
     async with house.at_work() as gateway:
-        await gateway.accept(house.say("hello"))
+        await gateway.accept(house.say(text))
         await until(lambda: house.wire.texts() == ["turn 1"])  # the clock stands still
 
 
@@ -93,8 +94,10 @@ async def test_a_split_paste_is_one_turn(house: House) -> None:
 
 async def test_a_long_text_that_does_not_go_on_is_answered_after_half_a_second(house: House) -> None:
     async with house.at_work() as gateway:
-        await gateway.accept(house.say("x" * 4_050))
-        await house.clock.wake(0.5)
+        await gateway.accept(house.say("x" * (4_096 - 96)))
+        await house.clock.advance(0.49)
+        assert house.wire.texts() == []
+        await house.clock.wake(0.01)
         await until(lambda: house.wire.texts() == ["turn 1"])
 
 

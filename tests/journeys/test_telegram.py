@@ -17,6 +17,7 @@ from belino.gateway.gateway import Gateway
 from belino.testing import FakeClock, ScriptedAgent, TelegramPace, TelegramServer, ToolCall, make_jpeg, make_png
 from belino.testing.faults import CannedAnswer, Reset
 from belino.testing.file_server import FakeUpload
+from belino.turns.reply import DOUBT
 from journeys.busy_group import BOT, BusyGroup
 from journeys.busy_place import KILLS, LONG_AGO, Curious, text_of, told, until
 
@@ -214,3 +215,17 @@ async def test_a_call_that_overtakes_another_with_an_edit_costs_no_words(tmp_pat
             await until(lambda: group.answers() == ["turn 1"])
         (turn,) = group.agent.turns
         assert "what is 2+2?" in told(turn) and "1+1" not in told(turn)
+
+
+@pytest.mark.parametrize("done", [True, False], ids=["it arrived", "it was lost"])
+async def test_after_an_answer_whose_fate_is_unknown_the_next_one_says_so_once(group: BusyGroup, done: bool) -> None:
+    async with group.gateway() as gateway:
+        group.server.fail("sendMessage", Reset(done=done))
+        group.write("one")
+        await until(lambda: gateway.counters.parcels["uncertain"] == 1)
+        for number, text in enumerate(("two", "three"), 1):
+            group.write(text)
+            await until(lambda number=number: gateway.counters.parcels["sent"] == number)  # type: ignore[misc]
+        assert (await gateway.audit()).is_balanced
+    assert group.answers()[-2:] == [f"{DOUBT}\n\nturn 2", "turn 3"]
+    assert len(group.answers()) == 2 + done

@@ -159,7 +159,7 @@ async def test_a_forward_puts_a_running_turn_back_once_and_its_answer_is_not_kep
     await store.take_in(say("1"), ANSWER, joining=LINE)
     running = await claim(store, clock)
     forward = Joining(is_line=True, is_forward=True, restarts=running.id)
-    clock.shift(1)
+    clock.shift(1.5)
     taken = await store.take_in(say("2", forward=Quote(text="look")), ANSWER, joining=forward)
     assert taken.turn == running.id
     parcel = Parcel(key="p1", conversation=MAIN, text="too early")
@@ -179,7 +179,7 @@ async def test_a_forward_puts_a_running_turn_back_once_and_its_answer_is_not_kep
 async def test_a_running_turn_is_left_alone(store: Store, clock: FakeClock, say: Say, case: str) -> None:
     await store.take_in(say("1"), ANSWER, joining=LINE)
     running = await claim(store, clock)
-    clock.shift(1.6 if case == "late" else 0)
+    clock.shift(1.501 if case == "late" else 0)
     joining = Joining(
         is_line=True, is_forward=case != "a plain line", restarts=None if case == "another turn" else running.id
     )

@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -159,7 +159,9 @@ def plan_files(args: Namespace) -> int:
     for path in args.files:
         if not path.is_file():
             raise BelinoError(f"{path} is not a file")
-    decisions, parcels = asyncio.run(planned_files(args, config, own))
+    offered = [(path, SendAs(args.form) if args.form else None) for path in args.files]
+    platform = args.platform.partition(":")[0]
+    decisions, parcels = asyncio.run(planned_files(platform, offered, config, own, caption=args.caption))
     if problem:
         print(clean(f"{problem}; the plan assumes the defaults"), file=sys.stderr)
     files = [_decision_json(path, decision) for path, decision in zip(args.files, decisions, strict=True)]
@@ -240,7 +242,12 @@ async def _limits(platform: str, config: "Config", own: "AdapterConfig | None") 
 
 
 async def planned_files(
-    args: Namespace, config: "Config", own: "AdapterConfig | None"
+    platform: str,
+    files: Sequence[tuple[Path, SendAs | None]],
+    config: "Config",
+    own: "AdapterConfig | None",
+    *,
+    caption: str = "",
 ) -> tuple[tuple["Decision", ...], tuple[Parcel, ...]]:
     """Collect, prepare and plan as the gateway does with this configuration, in a temporary state folder."""
     from belino.delivery.outgoing_files import Keeper
@@ -252,7 +259,6 @@ async def planned_files(
     from belino.net.clock import SystemClock
     from belino.storage.store import open_store
 
-    platform = args.platform.partition(":")[0]
     limits = await _limits(platform, config, own)
     async with AsyncExitStack() as stack:
         home = Home.at(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="belino-"))))
@@ -262,9 +268,8 @@ async def planned_files(
         images = Images(sandbox, store.scratch, store.local)
         sounds = Sounds(sandbox, store.scratch, store.local)
         keeper = Keeper(store, images, max_bytes=config.media.max_bytes)
-        wish = {"wanted": SendAs(args.form) if args.form else None, "caption": args.caption}
         preparer = Preparer(store, lambda: images, lambda: sounds)
-        found = [await _offered(path, keeper, wish) for path in args.files]
+        found = [await _offered(path, keeper, {"wanted": wanted, "caption": caption}) for path, wanted in files]
         prepared = iter(await preparer.prepare([each for each in found if isinstance(each, Offer)], limits))
         decisions = tuple(next(prepared) if isinstance(each, Offer) else each for each in found)
     where = ConversationKey(platform=platform, account="plan", channel="plan")

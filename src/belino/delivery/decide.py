@@ -77,12 +77,17 @@ def decide_one(offer: Offer, limits: Limits, *, barred: Mapping[SendAs, str] | N
         limit = limit.of(offer.mime)
         wrong = misfits(offer, form, limit)
         if not wrong:
+            reasons.append(_shown(limit))
             return Decision(offer=offer, action=Action.SEND, send_as=form, reason=_told(reasons))
         reasons.append(wrong[0] if _is_expected(offer, form) else "")
         action, fit = _mended(offer, form, limit)
         if action is not None:
             return Decision(offer=offer, action=action, send_as=form, fit=fit, reason=_told(reasons))
     return Decision(offer=offer, action=Action.REFUSE, reason=_told(reasons))
+
+
+def _shown(limit: FileLimit) -> str:
+    return f"people see {FORM_NAMES[limit.shown_as]} here" if limit.shown_as is not None else ""
 
 
 def _candidates(offer: Offer) -> Iterator[SendAs]:

@@ -78,7 +78,8 @@ class Preparer:
                 # The result may violate another limit, which is known only now.
                 again = decide_one(replace(made, wanted=decision.send_as), limits)
                 if (again.action, again.send_as) == (Action.SEND, decision.send_as):
-                    return replace(again, offer=made, reason=f"{decision.reason}, so {_done(decision, made)}")
+                    reasons = (f"{decision.reason}, so {_done(decision, made)}", again.reason)
+                    return replace(again, offer=made, reason="; ".join(filter(None, reasons)))
                 barred[decision.send_as] = again.reason
 
     async def _made(self, decision: Decision, limits: Limits) -> Offer:

@@ -93,6 +93,8 @@ class FileLimit:
     """Whether a file in this form is sent without text, also where text is sent with files."""
     waveform: bool = False
     """Whether the platform shows a waveform and expects us to send it."""
+    shown_as: SendAs | None = None
+    """The form in which people see it, where it is another one."""
     apart: Mapping[str, "FileLimit"] = field(default_factory=dict)
     """Types with limits of their own in this form."""
 

@@ -31,6 +31,10 @@ class Places(Protocol):
         """Whether the access rules name a channel, its server or all channels; direct messages are not named."""
         ...
 
+    def people(self) -> tuple[str, ...]:
+        """The ids of senders who may write directly, as far as the access rules name them."""
+        ...
+
 
 class NoPlaces:
     """The places of an account without a gateway: nothing moved, and no rules name a channel."""
@@ -43,6 +47,23 @@ class NoPlaces:
 
     def names(self, channel: str, server: str = "") -> bool:
         return False
+
+    def people(self) -> tuple[str, ...]:
+        return ()
+
+
+CATCH_UP = "catch-up"
+"""The part of an account that a note about messages left out is reported for."""
+MOST_UNHEARD = 20
+"""Calls that an adapter makes at a start for missed messages of channels that it never heard from."""
+
+
+def left_out(count: int) -> str:
+    """The note about such channels that were not asked."""
+    return (
+        f"catch-up: {count} channels that were never heard from were not asked for messages from before the start; "
+        f"belino asks {MOST_UNHEARD}"
+    )
 
 
 def message_at(message_id: str, place: str) -> str:

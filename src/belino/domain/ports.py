@@ -130,11 +130,12 @@ class AdapterContext(Protocol):
         """
         ...
 
-    def report(self, part: str, problem: str = "", *, is_refusal: bool = False) -> None:
+    def report(self, part: str, problem: str = "", *, is_refusal: bool = False, is_note: bool = False) -> None:
         """Report that a part of the account does not work, with the reason; without a problem, that it works.
 
         `status` and the page show it until it works or the adapter connects again. What `run` and `send` raise is known
-        without it. `is_refusal`: the platform refuses our credentials. A report without a problem is cheap.
+        without it. `is_refusal`: the platform refuses our credentials. `is_note`: the account works all the same. A
+        report without a problem is cheap.
         """
 
 

@@ -27,7 +27,9 @@ class PayloadWitness(Listener, Protocol):
 class ReportsHealth(Protocol):
     """Receives what adapters report about their accounts."""
 
-    def report(self, account: tuple[str, str], part: str, problem: str = "", *, is_refusal: bool = False) -> None: ...
+    def report(
+        self, account: tuple[str, str], part: str, problem: str = "", *, is_refusal: bool = False, is_note: bool = False
+    ) -> None: ...
 
 
 class AccountContext:
@@ -71,10 +73,10 @@ class AccountContext:
         if self._witness is not None:
             self._witness.parsed(payload, known, arrivals)
 
-    def report(self, part: str, problem: str = "", *, is_refusal: bool = False) -> None:
+    def report(self, part: str, problem: str = "", *, is_refusal: bool = False, is_note: bool = False) -> None:
         """Report a part of the account to its health, if one is kept."""
         if self._health is not None:
-            self._health.report(self._key, part, problem, is_refusal=is_refusal)
+            self._health.report(self._key, part, problem, is_refusal=is_refusal, is_note=is_note)
 
 
 def _sites(config: AdapterConfig) -> tuple[str, ...]:

@@ -73,10 +73,9 @@ class ChannelInbox:
         store: Store,
         replies: Replies,
         unasked: UnaskedMessages,
-        *,
         events: EventBus,
         clock: Clock,
-        put: Callable[[ConversationKey], None],
+        *,
         given: Callable[[ConversationKey], None],
     ) -> None:
         self._store = store
@@ -84,8 +83,6 @@ class ChannelInbox:
         self._unasked = unasked
         self._events = events
         self._clock = clock
-        self._put = put
-        """Called when parcels of a conversation are in the outbox."""
         self._given = given
         """Called when the client gets messages of a conversation."""
         self._stopping = False
@@ -166,7 +163,7 @@ class ChannelInbox:
         if key is None:
             return False
         made = await self._store.choose(key, where, sender=message.author.id, message_id=message.id)
-        self._put(where)  # the edit of the question is in the outbox
+        self._replies.put(where)  # the edit of the question is in the outbox
         return not made.refused
 
     @asynccontextmanager

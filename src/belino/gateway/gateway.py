@@ -374,13 +374,7 @@ class Gateway(AccountOperations, MediaViews):
         self._bridge = self._make_bridge()
         self.unasked = UnaskedMessages(self.store, self._replies, self.notices, self.clock, self._keeper)
         self.channel_inbox = ChannelInbox(
-            self.store,
-            self._replies,
-            self.unasked,
-            events=self.notices,
-            clock=self.clock,
-            put=self._sender.wake,
-            given=self._signs.show_once,
+            self.store, self._replies, self.unasked, self.notices, self.clock, given=self._signs.show_once
         )
         self._sessions = Sessions(
             self.store,
@@ -419,15 +413,12 @@ class Gateway(AccountOperations, MediaViews):
         self._upkeep.deletion()
 
     def _make_bridge(self) -> Bridge:
-        async def known() -> tuple[ConversationKey, ...]:
-            return tuple(summary.conversation for summary in await self.store.conversations())
-
         toolbox = self._turns.container_toolbox
         tools = BridgeTools(of_turn=partial(toolbox, of_turn=True), outside=partial(toolbox, of_turn=False))
         return Bridge(
             tools,
             wanted=self.agents.in_container,
-            known=known,
+            known=self.store.conversations,
             folder=self.home.bridged,
             lifetime=lambda: timedelta(minutes=self.config.media.ref_ttl_minutes),
             clock=self.clock,

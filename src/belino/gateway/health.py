@@ -28,7 +28,7 @@ class AdapterHealth:
     since: datetime
     """Since when it works, or does not."""
     reason: str = ""
-    """What does not work and why; empty once everything does."""
+    """What does not work and why; of an account that works, what else there is to know, such as what was left out."""
     restarts: int = 0
     heard: datetime | None = None
     """When the platform last reported something."""
@@ -47,6 +47,7 @@ class AdapterHealth:
 class _Trouble:
     reason: str
     is_refusal: bool
+    is_note: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,7 +68,8 @@ class _Record:
         state, reason = listening.state, listening.reason
         if troubles and state in ("running", "impaired"):
             refused = any(trouble.is_refusal for trouble in troubles)
-            state = "unauthorized" if refused else "impaired"
+            works = state == "running" and all(trouble.is_note for trouble in troubles)
+            state = "unauthorized" if refused else "running" if works else "impaired"
             reason = "; ".join(dict.fromkeys(told for told in (reason, *(each.reason for each in troubles)) if told))
         now = replace(listening, state=state, reason=reason, heard=self.heard, sent=self.sent)
         return now if self.down_since is None or now.works else replace(now, since=self.down_since)
@@ -110,13 +112,15 @@ class HealthBoard:
 
         self._change(account, change)
 
-    def report(self, account: Account, part: str, problem: str = "", *, is_refusal: bool = False) -> None:
+    def report(
+        self, account: Account, part: str, problem: str = "", *, is_refusal: bool = False, is_note: bool = False
+    ) -> None:
         """Note that a part of an account does not work, or without a problem that it does."""
         record = self._records.get(account)
         if record is None:
             return
         if problem:
-            trouble = _Trouble(reason=problem, is_refusal=is_refusal)
+            trouble = _Trouble(reason=problem, is_refusal=is_refusal, is_note=is_note)
             if record.troubles.get(part) != trouble:
                 self._change(account, lambda record: record.troubles.update({part: trouble}))
             return

@@ -21,9 +21,14 @@ class Moves:
         store: Callable[[], Store],
         *,
         names: Callable[[Account, str, str], bool],
+        people: Callable[[Account], tuple[str, ...]],
         settled: Callable[[Account, Moved], Awaitable[None]],
     ) -> None:
-        """`names`: whether an account's rules name a channel or its server. `settled` is called with a new move."""
+        """`names`: whether an account's rules name a channel or its server. `people`: the senders whom they name.
+
+        `settled` is called with a new move.
+        """
+        self.people = people
         self._store = store
         self._names = names
         self._settled = settled
@@ -91,6 +96,9 @@ class AccountPlaces:
 
     def names(self, channel: str, server: str = "") -> bool:
         return self._moves.names(self._account, channel, server)
+
+    def people(self) -> tuple[str, ...]:
+        return self._moves.people(self._account)
 
 
 def at_home(arrival: Arrival, first: str) -> Arrival:

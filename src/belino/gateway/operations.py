@@ -19,7 +19,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import Counters
 from belino.domain.places import Moved
 from belino.domain.ports import Adapter, Clock
-from belino.gateway.access import AccountAccess, with_groups, with_moves
+from belino.gateway.access import EVERYBODY, AccountAccess, with_groups, with_moves
 from belino.gateway.accounts import Accounts, MadeAccount, take_over
 from belino.gateway.cassettes import secrets_of
 from belino.gateway.commands import offer_commands
@@ -74,7 +74,7 @@ class AccountOperations(ABC):
     @cached_property
     def moves(self) -> Moves:
         """The channels that go on under another id."""
-        return Moves(lambda: self.store, names=self._names_channel, settled=self._channel_moved)
+        return Moves(lambda: self.store, names=self._names_channel, people=self._people, settled=self._channel_moved)
 
     @property
     def adapters(self) -> Mapping[Account, Adapter]:
@@ -146,6 +146,10 @@ class AccountOperations(ABC):
 
     def _names_channel(self, account: Account, channel: str, server: str) -> bool:
         return account in self._access and self._access[account].access.rules(channel, server) is not None
+
+    def _people(self, account: Account) -> tuple[str, ...]:
+        senders = self._access[account].access.senders if account in self._access else ()
+        return tuple(sender for sender in senders if sender != EVERYBODY)
 
     async def _channel_moved(self, account: Account, move: Moved) -> None:
         """Apply the rules of a channel that goes on under another id, about which the owners need not be asked."""

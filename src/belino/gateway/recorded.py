@@ -210,7 +210,7 @@ class RecordedContext:
     def parsed(self, payload: object, known: Known, arrivals: Sequence[object]) -> None:
         """Ignored: the replay passes arrivals in itself."""
 
-    def report(self, part: str, problem: str = "", *, is_refusal: bool = False) -> None:
+    def report(self, part: str, problem: str = "", *, is_refusal: bool = False, is_note: bool = False) -> None:
         """Ignored: a replay has no platform."""
 
 

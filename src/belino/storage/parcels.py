@@ -9,7 +9,7 @@ import orjson
 from belino.domain.choice import Button
 from belino.domain.errors import StoreError
 from belino.domain.limits import Markup, SendAs
-from belino.domain.media import MediaRef, kind_of
+from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.reply import DRAFT_OF, Doubt, OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
@@ -41,6 +41,8 @@ INSERT INTO parcels (key, channel, conversation, turn, kind, text, markup, plain
     only_to, state, attempts, reason, created, changed, ready)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', 0, '', ?, ?, ?) ON CONFLICT (key) DO NOTHING
 """
+_KINDS = {SendAs.VOICE: MediaKind.VOICE, SendAs.STICKER: MediaKind.STICKER}
+"""The kinds of files that are more than their type, by the form they were sent in."""
 OVERTAKEN = "the answer itself was sent in its place"
 
 
@@ -396,7 +398,7 @@ def _insert_sent_files(tx: Tx, keys: Keys, parcel: TableRow, row: MessageRow, au
             channel_id=conversation.channel,
             message_id=row.platform_id,
             item=str(position),
-            kind=kind_of(mime),
+            kind=_KINDS.get(send_as) or kind_of(mime),
             mime=mime,
             created=from_micros(row.sent),
             file_name=name,
@@ -407,7 +409,9 @@ def _insert_sent_files(tx: Tx, keys: Keys, parcel: TableRow, row: MessageRow, au
             height=_told(more, "height"),
             sha256=sha256,
         )
-        for position, (sha256, name, mime, size, _, caption, *more) in enumerate(orjson.loads(parcel["files"] or b"[]"))
+        for position, (sha256, name, mime, size, send_as, caption, *more) in enumerate(
+            orjson.loads(parcel["files"] or b"[]")
+        )
     )
     bearer = RefOwner(
         message=row.id,

@@ -33,6 +33,8 @@ class FakeContext:
         """The moves of channels that the adapter reported, or that a test set."""
         self.named: set[str] = set()
         """The channels and `server:ID`s that the access rules name."""
+        self.senders: list[str] = []
+        """The ids of senders who may write directly."""
         self._http = http
 
     @property
@@ -54,6 +56,9 @@ class FakeContext:
     def names(self, channel: str, server: str = "") -> bool:
         return bool(self.named & {channel, f"{SERVER}{server}", "*"})
 
+    def people(self) -> tuple[str, ...]:
+        return tuple(self.senders)
+
     async def publish(self, file: OutgoingFile) -> str:
         self.published.append(file)
         return f"https://belino.test/published/{file.sha256}"
@@ -64,7 +69,7 @@ class FakeContext:
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         self.reported.append((payload, known(), arrivals))
 
-    def report(self, part: str, problem: str = "", *, is_refusal: bool = False) -> None:
+    def report(self, part: str, problem: str = "", *, is_refusal: bool = False, is_note: bool = False) -> None:
         if problem:
             self.problems[part] = problem
         else:

@@ -22,6 +22,7 @@ from belino.domain.errors import BelinoError, MediaError, MediaNotFound, MediaTo
 from belino.domain.media import Block, FileBlock, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
+from belino.domain.stored import ConversationSummary
 from belino.domain.turn import Toolbox, ToolSpec
 from belino.media.jail import Jail
 from belino.media.session_files import DELETED_ANSWER, IPC, IPC_MEDIA, IPC_RESPONSES, write_response
@@ -102,7 +103,7 @@ class Bridge:
         tools: BridgeTools,
         *,
         wanted: Callable[[ConversationKey], bool],
-        known: Callable[[], Awaitable[Iterable[ConversationKey]]],
+        known: Callable[[], Awaitable[Iterable[ConversationSummary]]],
         folder: Callable[[ConversationKey], Path],
         lifetime: Callable[[], timedelta],
         clock: Clock,
@@ -121,7 +122,7 @@ class Bridge:
     async def run(self) -> None:
         """Answer requests until cancelled, starting with those that an earlier run left."""
         with suppress(StoreError):
-            for where in await self._known():
+            for where in [summary.conversation for summary in await self._known()]:
                 if self._wanted(where):
                     await self._supervised(self._open(where), where)
         async with asyncio.TaskGroup() as group:

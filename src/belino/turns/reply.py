@@ -97,7 +97,7 @@ class Replies:
         self._downloads = downloads
         self._home = home
         self._clock = clock
-        self._put = put
+        self.put = put
         """Called when parcels of a conversation are in the outbox."""
         self.speaker = self.speak_with(speaker)
         self.inline_code_lines = inline_code_lines
@@ -130,7 +130,7 @@ class Replies:
         parcels = echo(claimed, transcript, form, self._limits(claimed.conversation))
         if parcels:
             await self._store.put_parcels(parcels)
-            self._put(claimed.conversation)
+            self.put(claimed.conversation)
 
     async def ask(self, claimed: ClaimedTurn, asked: list[str], question: str, choices: Sequence[Choice]) -> str:
         """Send a question with choices at once; returns its id, and adds it to those asked in the turn."""
@@ -148,7 +148,7 @@ class Replies:
             Reply(conversation=where, text=words), (), self._limits(where), turn=NO_TURN, trace=f"question-{own}"
         )
         await self._store.offer_choices(own, parcels[-1], choices, is_numbered=is_numbered, unasked=parcels)
-        self._put(where)
+        self.put(where)
 
     async def say(
         self, where: ConversationKey, text: str, reply_to: str | None = None, offers: Sequence[Offer] = ()
@@ -164,7 +164,7 @@ class Replies:
                 raise MediaRefused(f"{decision.offer.name} cannot be sent here: {decision.reason}")
         parcels = plan(reply, decisions, self._limits(where), turn=NO_TURN, trace=f"unasked-{own:x}")
         await self._store.put_parcels(parcels)
-        self._put(where)
+        self.put(where)
         return tuple(parcel.key for parcel in parcels)
 
     async def parcels(
@@ -329,7 +329,7 @@ class Replies:
         reply = Reply(conversation=where, text="")
         parcels = plan(reply, decisions, self._limits(where), turn=NO_TURN, trace=f"unasked-{token:x}")
         await self._store.put_parcels(parcels)
-        self._put(where)
+        self.put(where)
 
     async def _decided(
         self, where: ConversationKey, text: str, handed: Sequence[Offer], *, turn: int

@@ -26,6 +26,7 @@ from belino.adapters.discord.client import DiscordClient, DiscordRefused, refusa
 from belino.adapters.discord.doctor import check_bot, check_listed
 from belino.adapters.discord.history import (
     DiscordCursor,
+    UnheardChannels,
     channel_history,
     fetch_channel,
     find_sent,
@@ -88,7 +89,7 @@ REF_LETTERS = "dc"
 API = "API"
 MOST_WAITING = 1_000
 BATCH = 100
-APART = frozenset({"READY", "GUILD_CREATE", "INTERACTION_CREATE"})
+APART = frozenset({"READY", "GUILD_CREATE", "GUILD_DELETE", "INTERACTION_CREATE"})
 """Events that need API calls before the next one counts."""
 REACTION_PAUSE = 1.0
 DRAFT_PAUSES = 1.5, 3.0
@@ -198,6 +199,7 @@ class Adapter:
         self._config = config
         self._context = context
         self._cursor = DiscordCursor(None)
+        self._unheard = UnheardChannels(context)
         self._guilds = GuildCache(DiscordBot(), {})
         self._session: GatewaySession | None = None
         self._let_in = asyncio.Event()
@@ -450,7 +452,7 @@ class Adapter:
             await self._catch_up(event, accept)
             if name == "READY" and isinstance(accept, KeepsCursor):
                 # A new session does not receive this one's missed events: after a crash this session must be resumed.
-                await accept.keep_cursor(self._cursor.written(self._session, self._guilds.me.roles))
+                await accept.keep_cursor(self._written(self._session))
         elif is_news(event):
             return await self._parsed(event)
         return self._reported(event) if is_membership(event, self._context.clock.now()) else ()
@@ -474,13 +476,18 @@ class Adapter:
             if isinstance(arrival, Message) and arrival.conversation.thread == arrival.id:
                 self._threads.expect(arrival.id, arrival.text.replace(f"@{self._guilds.me.name}", ""))
         if channel and own and any(isinstance(arrival, Message | Unsupported) for arrival in theirs):
-            self._cursor.heard(channel, own, self._guilds.channels.get(channel))
+            author = identity(table(told, "author"), "id")
+            self._cursor.heard(channel, own, self._guilds.channels.get(channel), author)
         return theirs
+
+    def _written(self, session: GatewaySession | None) -> str:
+        return self._cursor.written(session, self._guilds.me.roles, self._context.clock.now())
 
     async def _hand_in(self, arrivals: Sequence[Arrival], accept: Accept, session: GatewaySession | None) -> None:
         """Commit arrivals; the cursor moves with the last, so that none of them can be lost."""
         if arrivals:
-            cursor = self._cursor.written(session, self._guilds.me.roles)
+            # Until every server has come, the session's beginning is needed again after a restart.
+            cursor = self._written(None if self._unheard.awaited else session)
             await hand_in(accept, [*((each, None) for each in arrivals[:-1]), (arrivals[-1], cursor)])
 
     async def _hear(self, heard: asyncio.Queue[Raw], group: asyncio.TaskGroup, event: Raw) -> None:
@@ -493,7 +500,7 @@ class Adapter:
         """Commit an interaction, and tell its sender in private what becomes of it, unless an answer does."""
         told = {name: value for name, value in table(event, "d").items() if name != "token"}  # a recording has none
         arrivals = await self._parsed({**event, "d": told})
-        cursor = self._cursor.written(self._session, self._guilds.me.roles)
+        cursor = self._written(None if self._unheard.awaited else self._session)
         taken = [await accept(arrival, cursor=cursor) for arrival in arrivals]
         own, outcomes = identity(told, "id"), {each.outcome for each in taken}
         if count(told, "type") == COMPONENT:
@@ -526,6 +533,7 @@ class Adapter:
         Until that is done the cursor names no session, so that a restart fetches them again. A channel that fails does
         not delay the others; if all fail, so does the session.
         """
+        self._unheard.learn(event, self._cursor, self._guilds.channels)
         asked, troubles = self._guilds.to_ask(event, self._cursor.newest), list[AdapterError]()
         for channel, newest in asked.items():
             try:
@@ -537,9 +545,15 @@ class Adapter:
                 log.warning("what was missed in channel %s cannot be had: %s", channel, type(error).__name__)
         if troubles and len(troubles) == len(asked):
             raise troubles[0]
+        if not self._unheard.awaited:
+            await self._unheard.ask(self._client, self._cursor, partial(self._take_unheard, accept))
 
-    async def _take_missed(self, channel: str, newest: str, accept: Accept) -> None:
-        async for page in missed(self._client, self._context.clock, channel, newest):
+    async def _take_unheard(self, accept: Accept, channel: str, since: str) -> None:
+        self._guilds.channels.setdefault(channel, DiscordChannel(kind=DIRECT))
+        await self._take_missed(channel, since, accept, most=1)
+
+    async def _take_missed(self, channel: str, newest: str, accept: Accept, most: int | None = None) -> None:
+        async for page in missed(self._client, self._context.clock, channel, newest, most):
             parsed = [(self._reported({"t": "MESSAGE_CREATE", "d": raw}), raw) for raw in page]
             caught = [arrival for arrivals, raw in parsed for arrival in self._theirs(arrivals, raw)]
             await self._hand_in(caught, accept, None)

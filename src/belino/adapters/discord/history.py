@@ -2,17 +2,27 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator, Iterable, Sequence
-from datetime import timedelta
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
 
-from belino.adapters.discord.authors import FORUMS, DiscordChannel, as_identity, first_at, identity
+from belino.adapters.discord.authors import (
+    DIRECT,
+    FORUMS,
+    DiscordChannel,
+    as_identity,
+    channels_in,
+    first_at,
+    identity,
+)
 from belino.adapters.discord.client import UNKNOWN_CHANNEL, UNKNOWN_MESSAGE, DiscordClient, DiscordRefused
 from belino.adapters.discord.parse import DiscordParseContext, parse_message
 from belino.adapters.discord.send import MESSAGE, MESSAGES, channel_of, nonce_of
 from belino.adapters.discord.socket import GatewaySession
-from belino.domain.errors import RateLimited, Unauthorized
+from belino.domain.errors import AdapterError, RateLimited, Unauthorized
 from belino.domain.message import ConversationKey, Message
-from belino.domain.ports import Clock
+from belino.domain.places import CATCH_UP, MOST_UNHEARD, left_out
+from belino.domain.ports import AdapterContext, Clock
 from belino.domain.reply import Parcel, Receipt
 from belino.net.json_fields import Raw, as_table, as_tables, count, from_json, iso_time, table, tables, words
 from belino.net.stream import retried
@@ -21,7 +31,6 @@ log = logging.getLogger(__name__)
 
 PAGE = 100
 MOST_PAGES = 10
-MOST_MISSED = PAGE * MOST_PAGES
 LONGEST_WAIT = 60.0
 
 _CLOSED = frozenset({UNKNOWN_CHANNEL, 50001, 50013})
@@ -59,21 +68,24 @@ async def thread_history(
     return (*(_messages([starter], known) if starter else ()), *found)
 
 
-async def missed(client: DiscordClient, clock: Clock, channel: str, newest: str) -> AsyncIterator[Sequence[Raw]]:
+async def missed(
+    client: DiscordClient, clock: Clock, channel: str, newest: str, most: int | None = None
+) -> AsyncIterator[Sequence[Raw]]:
     """Messages in a channel since a message, oldest first, a page at a time.
 
-    Of more than ten pages only the latest are returned: the most recent senders still wait for an answer.
+    Of more pages than `most` only the latest are returned: the most recent senders still wait for an answer.
     """
     pages: list[Sequence[Raw]] = []
     query: dict[str, object] = {"limit": PAGE}
-    while len(pages) < MOST_PAGES:
+    most = most or MOST_PAGES
+    while len(pages) < most:
         page = await patient_page(client, clock, channel, query)
         pages.append([raw for raw in page if int(identity(raw, "id")) > int(newest)])
         if len(pages[-1]) < PAGE:
             break
         query["before"] = identity(page[0], "id")
     else:
-        log.warning("in channel %s more than %d messages were missed; the oldest are not told", channel, MOST_MISSED)
+        log.warning("in channel %s more than %d messages were missed; the oldest are not told", channel, PAGE * most)
     for page in reversed(pages):
         if page:
             yield page
@@ -204,9 +216,21 @@ class DiscordCursor:
                 self.channels[own] = DiscordChannel(kind=count(as_table(entry), "kind") or 0, parent=parent)
         roles = told.get("roles")
         self.roles = frozenset(filter(None, map(as_identity, roles if isinstance(roles, list) else [])))
+        self.partners: dict[str, str] = {
+            channel: partner
+            for channel, entry in as_table(told.get("channels")).items()
+            if channel in self.newest and (partner := identity(as_table(entry), "with"))
+        }
+        """The people of direct channels, by channel."""
+        self.since = as_identity(told.get("since")) or max(self.newest.values(), default="", key=int)
+        """Since then messages may be missing in channels that were never heard from; empty at the first start."""
+        self.is_behind = bool(self.since)
+        """Whether those have still to be asked for; until then `since` stays."""
 
-    def heard(self, channel: str, message: str, place: DiscordChannel | None) -> None:
+    def heard(self, channel: str, message: str, place: DiscordChannel | None, author: str = "") -> None:
         """Note a message; messages may come in any order."""
+        if author and place is not None and place.kind == DIRECT:
+            self.partners[channel] = author
         before = self.newest.pop(channel, "0")
         self.newest[channel] = max(before, message, key=int)
         if place is not None:
@@ -215,15 +239,101 @@ class DiscordCursor:
             oldest = next(iter(self.newest))
             del self.newest[oldest]
             self.channels.pop(oldest, None)
+            self.partners.pop(oldest, None)
 
-    def written(self, session: GatewaySession | None, roles: Iterable[str]) -> str:
+    def written(self, session: GatewaySession | None, roles: Iterable[str], now: datetime | None = None) -> str:
         channels = {
-            channel: {"newest": newest, **_kept(self.channels.get(channel))} for channel, newest in self.newest.items()
+            channel: {"newest": newest, **_kept(self.channels.get(channel)), **self._with(channel)}
+            for channel, newest in self.newest.items()
         }
+        if now is not None and not self.is_behind:
+            self.since = first_at(now - SKEW)
         told: dict[str, object] = {"channels": channels, "roles": sorted(roles)[:MOST_ROLES]}
+        if self.since:
+            told["since"] = self.since
         if session is not None:
             told["session"] = {"id": session.id, "seq": session.seq, "url": session.url}
         return json.dumps(told, separators=(",", ":"))
+
+    def _with(self, channel: str) -> dict[str, str]:
+        return {"with": self.partners[channel]} if channel in self.partners else {}
+
+
+class UnheardChannels:
+    """Channels that the access rules name and that were never heard from, with messages since the last session.
+
+    They are collected until every server of a new session has come, so that the newest can be asked first.
+    """
+
+    def __init__(self, context: AdapterContext) -> None:
+        self._context = context
+        self._found: dict[str, str] = {}
+        self.awaited: set[str] = set()
+        """The ids of servers that are still to come."""
+
+    def learn(self, event: Raw, cursor: DiscordCursor, channels: Mapping[str, DiscordChannel]) -> None:
+        """Update from the events that begin a session, or a server in it."""
+        told = table(event, "d")
+        if words(event, "t") == "READY":
+            self._found = {}
+            self.awaited = {own for guild in tables(told, "guilds") if (own := identity(guild, "id"))}
+            cursor.is_behind = bool(cursor.since)
+            return
+        server = identity(told, "id")
+        self.awaited.discard(server)
+        for each in channels_in(told) if cursor.since else ():
+            own, newest = identity(each, "id"), identity(each, "last_message_id")
+            place = channels.get(own)
+            channel = place.parent if place is not None and place.is_thread else own
+            is_new = newest and int(newest) > int(cursor.since) and own not in cursor.newest
+            if is_new and self._context.places.names(channel, server):
+                self._found[own] = newest
+
+    async def ask(
+        self, client: DiscordClient, cursor: DiscordCursor, take: Callable[[str, str], Awaitable[None]]
+    ) -> None:
+        """Take what was missed, by few calls: in listed channels, the newest first, then from people who may write.
+
+        `take` gets a channel, and since when its messages are missing.
+        """
+        since, found, self._found = cursor.since, self._found, {}
+        waiting: list[Callable[[], Awaitable[None]]] = []
+        for channel in sorted(found, key=lambda own: -int(found[own])):
+            if channel not in cursor.newest:
+                waiting.append(partial(take, channel, since))
+        known = set(cursor.partners.values())
+        for person in self._context.places.people() if cursor.is_behind else ():
+            if as_identity(person) and person not in known:
+                waiting.append(partial(self._first, client, cursor, person, take))
+        left = len(waiting[MOST_UNHEARD:])
+        for work in waiting[:MOST_UNHEARD]:
+            try:
+                await work()
+            except Unauthorized:
+                raise
+            except AdapterError as error:
+                left += 1
+                log.warning("what was missed in a channel cannot be had: %s", type(error).__name__)
+        cursor.is_behind = False
+        if left:
+            log.warning("channels that were not asked for what was missed there: %d", left)
+            self._context.report(CATCH_UP, left_out(left), is_note=True)
+
+    async def _first(
+        self,
+        client: DiscordClient,
+        cursor: DiscordCursor,
+        person: str,
+        take: Callable[[str, str], Awaitable[None]],
+    ) -> None:
+        """Take a person's first direct messages: Discord names their channel, and its last message, only if asked."""
+        try:
+            told = as_table(await client.call("POST", "/users/@me/channels", fields={"recipient_id": person}))
+        except DiscordRefused:
+            return  # no person whom the bot can meet
+        channel, newest = identity(told, "id"), identity(told, "last_message_id")
+        if channel and newest and channel not in cursor.newest and int(newest) > int(cursor.since):
+            await take(channel, cursor.since)
 
 
 def _kept(place: DiscordChannel | None) -> dict[str, object]:

@@ -60,7 +60,9 @@ LIMITS = Limits(
             mimes=frozenset({"audio/mpeg", "audio/mp4", "audio/ogg", "audio/wav", "audio/flac", "audio/aac"}),
         ),
         SendAs.VOICE: FileLimit(
-            max_bytes=FILE_BYTES, mimes=frozenset({"audio/mp4", "audio/mpeg", "audio/ogg", "audio/wav", "audio/webm"})
+            max_bytes=FILE_BYTES,
+            mimes=frozenset({"audio/mp4", "audio/mpeg", "audio/ogg", "audio/wav", "audio/webm"}),
+            shown_as=SendAs.AUDIO,
         ),
         SendAs.ANIMATION: FileLimit(max_bytes=FILE_BYTES, mimes=frozenset({"image/gif", "video/mp4"})),
         SendAs.DOCUMENT: FileLimit(max_bytes=FILE_BYTES),

@@ -14,10 +14,11 @@ from belino.adapters.slack.media import file_ref
 from belino.domain.emoji import emoji_name
 from belino.domain.errors import AdapterError, AddressRefused, MarkupRefused, NothingToEdit, PlaceClosed, Undeliverable
 from belino.domain.limits import Markup
+from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, SourceMessage
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
 from belino.net.guard import host_of
-from belino.net.json_fields import Raw, as_table, table, tables, words
+from belino.net.json_fields import Raw, as_table, count, table, tables, words
 from belino.net.redact import Secret
 from belino.net.rest import FileBody, as_upload_errors
 from belino.net.tap import on_behalf
@@ -313,23 +314,30 @@ async def _uploaded(client: SlackClient, file: OutgoingFile) -> str:
 
 
 async def _receipt(client: SlackClient, parcel: Parcel, ids: Sequence[str], files: Sequence[Raw]) -> Receipt:
+    told = {words(file, "id"): file for file in files}
     ts = next((ts for file in files if (ts := shared_at(file, parcel.conversation.channel))), "")
     for wait in SHARED_AFTER if not ts else ():
         await client.clock.sleep(wait)
         try:
-            told = await client.call("files.info", {"file": ids[0]})
+            first = table(await client.call("files.info", {"file": ids[0]}), "file")
         except AdapterError:
             break  # the files are uploaded, whatever Slack answers now: sent again they would appear twice
-        if ts := shared_at(table(told, "file"), parcel.conversation.channel):
+        told[ids[0]] = first
+        if ts := shared_at(first, parcel.conversation.channel):
             break
     # Treated as sent, with any id: an unknown message is identified by its file.
     sent, own = moment(ts) or client.now(), ts or ids[0]
     source = SourceMessage(where=parcel.conversation, message_id=own, sent=sent)
     stored = tuple(
-        StoredFile(form=file.send_as, size=file.size, name=file.name, ref=file_ref(file_id, file.mime, source))
+        _stored(told.get(file_id, {}), file_ref(file_id, file.mime, source))
         for file_id, file in zip(ids, parcel.files, strict=True)
     )
     return Receipt(message_id=own, sent=sent, stored=stored)
+
+
+def _stored(file: Raw, ref: MediaRef) -> StoredFile:
+    """A file as Slack reports it, which has no forms; the answer to an upload may name no more than its id."""
+    return StoredFile(size=count(file, "size"), name=words(file, "name") or None, ref=ref)
 
 
 class ThreadStatus:

@@ -9,7 +9,7 @@ from typing import Literal
 from belino.agents.llm.content import ModelInput
 from belino.agents.llm.exchange import Exchange
 from belino.agents.llm.memory import recall
-from belino.agents.llm.providers import Chosen, Opened, check_model, choose, open_model, require_packages
+from belino.agents.llm.providers import Chosen, ModelClient, check_model, choose, open_model, require_packages
 from belino.domain.errors import ConfigError
 from belino.domain.media import AcceptedMedia
 from belino.domain.outcome import Finding
@@ -107,14 +107,14 @@ class Agent:
         self.accepts = self._accepted()
         self.model = config.model
         self._opening = asyncio.Lock()
-        self._opened: dict[str, Opened] = {}
+        self._opened: dict[str, ModelClient] = {}
         """By model."""
 
     async def run_turn(self, turn: Turn) -> AsyncGenerator[ReplyPart]:
         """Answer; the last part is Final."""
         chosen = self._choose(turn.model) if turn.model else self._chosen
-        opened = await self._open(chosen)
-        exchange = Exchange(self._config, chosen, opened, turn, self._model_input())
+        client = await self._open(chosen)
+        exchange = Exchange(self._config, chosen, client, turn, self._model_input())
         async with aclosing(exchange.run()) as parts:
             async for part in parts:
                 yield part
@@ -148,12 +148,12 @@ class Agent:
         """Close connections; the next turn opens new ones."""
         opened, self._opened = self._opened, {}
         for each in opened.values():
-            await each.client.aclose()
+            await each.close()
 
     def _choose(self, model: str) -> Chosen:
         return choose(model, base_url=self._config.base_url, api=self._config.api)
 
-    async def _open(self, chosen: Chosen) -> Opened:
+    async def _open(self, chosen: Chosen) -> ModelClient:
         async with self._opening:
             if chosen.name not in self._opened:
                 # The imports take seconds; the thread keeps the event loop free.

@@ -2,19 +2,24 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
+from belino.agents.llm.messages import (
+    CallPart,
+    Item,
+    Message,
+    RequestMessage,
+    ResultPart,
+    ShownMedia,
+    ThoughtPart,
+    UserPart,
+    WordsPart,
+)
 from belino.domain.media import AcceptedMedia, AudioBlock, Block, DocumentBlock, FileBlock, ImageBlock, TextBlock
 from belino.domain.tokens import estimate_tokens
 
-if TYPE_CHECKING:
-    from pydantic_ai.messages import BinaryContent, ModelMessage, ToolReturnPart, UserPromptPart
-
-    Item = str | BinaryContent
-
 IMAGE_MIMES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
-Note = Callable[["BinaryContent"], str]
+Note = Callable[[ShownMedia], str]
 """The text that replaces a media item."""
 
 
@@ -50,10 +55,8 @@ def kind_of_type(mime: str) -> str:
     return {"image": "Image", "audio": "Audio"}.get(mime.partition("/")[0], "Document")
 
 
-def items_of(blocks: Sequence[Block], refused: Mapping[str, str], note: Note) -> "list[Item]":
+def items_of(blocks: Sequence[Block], refused: Mapping[str, str], note: Note) -> list[Item]:
     """Blocks for a model, in order; media in `refused` becomes a note."""
-    from pydantic_ai.messages import BinaryContent
-
     items: list[Item] = []
     for block in blocks:
         match block:
@@ -62,7 +65,7 @@ def items_of(blocks: Sequence[Block], refused: Mapping[str, str], note: Note) ->
             case FileBlock():
                 items.append(f"[A file that you cannot open: {block.mime}, ref:{block.ref}]")
             case ImageBlock() | DocumentBlock() | AudioBlock():
-                item = BinaryContent(data=block.data, media_type=block.mime, identifier=block.ref)
+                item = ShownMedia.of(block.ref, block.mime, block.data)
                 items.append(note(item) if block.ref in refused else item)
     return items
 
@@ -74,94 +77,65 @@ def refusals(blocks: Sequence[Block], model: ModelInput) -> dict[str, str]:
     return {ref: why for ref, why in found.items() if why}
 
 
-def user_content(items: "list[Item]") -> "list[Item]":
+def user_content(items: Sequence[Item]) -> tuple[Item, ...]:
     """The user content; never empty, which some providers refuse."""
-    return [item for item in items if not isinstance(item, str) or item.strip()] or ["(no text)"]
+    return tuple(item for item in items if not isinstance(item, str) or item.strip()) or ("(no text)",)
 
 
-def tool_content(items: "list[Item]") -> "str | list[Item]":
+def tool_content(items: Sequence[Item]) -> tuple[Item, ...]:
     """A tool's result: one text, unless it contains media."""
     if any(not isinstance(item, str) for item in items):
-        return items
-    return "\n".join(str(item) for item in items) or "(nothing)"
+        return tuple(items)
+    return ("\n".join(str(item) for item in items) or "(nothing)",)
 
 
-def media_in(messages: "Sequence[ModelMessage]") -> "Iterator[tuple[int, BinaryContent]]":
+def media_in(messages: Sequence[Message]) -> Iterator[tuple[int, ShownMedia]]:
     """Every media item, with the index of its message."""
     for index, message in enumerate(messages):
-        for part in message.parts:
-            for item in _items(part):
-                if not isinstance(item, str):
+        for part in message.parts if isinstance(message, RequestMessage) else ():
+            for item in part.items:
+                if isinstance(item, ShownMedia):
                     yield index, item
 
 
-def refs_in(messages: "Sequence[ModelMessage]") -> set[str]:
-    return {item.identifier for _, item in media_in(messages)}
+def refs_in(messages: Sequence[Message]) -> set[str]:
+    return {item.ref for _, item in media_in(messages)}
 
 
-def media_bytes(items: "Iterable[BinaryContent]") -> int:
+def media_bytes(items: Iterable[ShownMedia]) -> int:
     """The bytes of media as a request has them: in base64."""
-    return sum(-(-len(item.data) // 3) * 4 for item in items)
+    return sum(len(item.base64) for item in items)
 
 
-def texts(messages: "Sequence[ModelMessage]") -> Iterator[str]:
+def texts(messages: Sequence[Message]) -> Iterator[str]:
     """Every text of users, tools and the model."""
-    from pydantic_ai.messages import TextPart, ThinkingPart, ToolCallPart
-
     for message in messages:
         for part in message.parts:
             match part:
-                case TextPart() | ThinkingPart():
-                    yield part.content
-                case ToolCallPart():
-                    yield part.args_as_json_str()
-                case _:
-                    yield from (item for item in _items(part) if isinstance(item, str))
+                case WordsPart() | ThoughtPart():
+                    yield part.text
+                case CallPart():
+                    yield part.arguments
+                case UserPart() | ResultPart():
+                    yield from (item for item in part.items if isinstance(item, str))
 
 
-def text_tokens(messages: "Sequence[ModelMessage]") -> int:
+def text_tokens(messages: Sequence[Message]) -> int:
     """The estimated tokens of their texts."""
     return sum(estimate_tokens(text) for text in texts(messages))
 
 
-def without(messages: "Sequence[ModelMessage]", refs: set[str], note: Note) -> "list[ModelMessage]":
+def without(messages: Sequence[Message], refs: set[str], note: Note) -> list[Message]:
     """The same messages with a note in place of each item of this media; unchanged ones are the same objects."""
     return [_without(message, refs, note) for message in messages]
 
 
-def _without(message: "ModelMessage", refs: set[str], note: Note) -> "ModelMessage":
-    from pydantic_ai.messages import ModelRequest
-
-    if not isinstance(message, ModelRequest) or not refs & refs_in([message]):
+def _without(message: Message, refs: set[str], note: Note) -> Message:
+    if not isinstance(message, RequestMessage) or not refs & refs_in([message]):
         return message
-    return replace(message, parts=[_part_without(part, refs, note) for part in message.parts])
+    return replace(message, parts=tuple(_part_without(part, refs, note) for part in message.parts))
 
 
-def _part_without(part: Any, refs: set[str], note: Note) -> Any:
-    from pydantic_ai.messages import ToolReturnPart, UserPromptPart
-
-    items = [item if isinstance(item, str) or item.identifier not in refs else note(item) for item in _items(part)]
-    match part:
-        case UserPromptPart():
-            return UserPromptPart(content=items, timestamp=part.timestamp)
-        case ToolReturnPart():
-            return ToolReturnPart(
-                tool_name=part.tool_name,
-                content=tool_content(items),
-                tool_call_id=part.tool_call_id,
-                outcome=part.outcome,
-                timestamp=part.timestamp,
-            )
-        case _:
-            return part
-
-
-def _items(part: "UserPromptPart | ToolReturnPart | object") -> "list[Item]":
-    """The texts and media of a part from users or tools; we add nothing else."""
-    from pydantic_ai.messages import BinaryContent, ToolReturnPart, UserPromptPart
-
-    if not isinstance(part, UserPromptPart | ToolReturnPart):
-        return []
-    content: Any = part.content
-    listed = content if isinstance(content, list | tuple) else [content]
-    return [item for item in listed if isinstance(item, str | BinaryContent)]
+def _part_without(part: UserPart | ResultPart, refs: set[str], note: Note) -> UserPart | ResultPart:
+    items = [item if isinstance(item, str) or item.ref not in refs else note(item) for item in part.items]
+    return replace(part, items=tuple(items) if isinstance(part, UserPart) else tool_content(items))

@@ -17,9 +17,20 @@ from belino.agents.llm.content import (
     tool_content,
     user_content,
 )
-from belino.agents.llm.failures import BROKE_OFF, Blocked, Cut, Failure, check_whole, understand
+from belino.agents.llm.failures import BROKE_OFF, Failure, ModelError, check_whole, understand
 from belino.agents.llm.memory import Room, Window, recall, remember
-from belino.agents.llm.providers import Chosen, Opened
+from belino.agents.llm.messages import (
+    AnswerMessage,
+    Asking,
+    CallPart,
+    Completion,
+    RequestMessage,
+    ResultPart,
+    ShownMedia,
+    UserPart,
+    WordsPart,
+)
+from belino.agents.llm.providers import Chosen, ModelClient
 from belino.aio.retry import backoff
 from belino.domain.errors import MemoryLost, ToolError
 from belino.domain.media import Block, TextBlock
@@ -38,16 +49,6 @@ from belino.domain.turn import (
 )
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import (
-        BinaryContent,
-        ModelResponse,
-        ModelResponseStreamEvent,
-        ToolCallPart,
-        ToolReturnPart,
-    )
-    from pydantic_ai.models import ModelRequestParameters
-    from pydantic_ai.settings import ModelSettings
-
     from belino.agents.llm import Config
 
 TRIES = 4
@@ -68,10 +69,10 @@ OLD_MEDIA = 0.5
 class Exchange:
     """The state of one turn; nothing is shared between turns."""
 
-    def __init__(self, config: "Config", chosen: Chosen, opened: Opened, turn: Turn, model: ModelInput) -> None:
+    def __init__(self, config: "Config", chosen: Chosen, client: ModelClient, turn: Turn, model: ModelInput) -> None:
         self._config = config
         self._chosen = chosen
-        self._opened = opened
+        self._client = client
         self._turn = turn
         self._model = model
         self._window = Window(turn.number)
@@ -102,7 +103,7 @@ class Exchange:
                 async for part in asked:
                     yield part
             yield self._usage
-            calls = self._answer.tool_calls
+            calls = self._answer.calls
             if not calls:
                 break
             async with aclosing(self._work(calls)) as worked:
@@ -117,17 +118,13 @@ class Exchange:
             yield part
 
     @property
-    def _answer(self) -> "ModelResponse":
-        from pydantic_ai.messages import ModelResponse
-
+    def _answer(self) -> AnswerMessage:
         answer = self._window.now[-1]
-        assert isinstance(answer, ModelResponse)
+        assert isinstance(answer, AnswerMessage)
         return answer
 
     async def _begin(self) -> Sequence[ReplyPart]:
         """Load the memory, and append the turn's message."""
-        from pydantic_ai.messages import ModelRequest, UserPromptPart
-
         found = await asyncio.to_thread(recall, await self._turn.memory.load())
         if found is None:
             raise MemoryLost("what it remembered cannot be read")
@@ -137,7 +134,7 @@ class Exchange:
         removed = list(self._remove(window.unaccepted(self._model)))
         refused = list(self._take(self._turn.blocks))
         content = user_content(items_of(self._turn.blocks, self._refused, self._left_out))
-        window.now = [ModelRequest(parts=[UserPromptPart(content=content)])]
+        window.now = [RequestMessage(parts=(UserPart(items=content),))]
         self._fresh = refs_in(window.now)
         return [*removed, *refused, *self._make_room()]
 
@@ -156,8 +153,6 @@ class Exchange:
 
     async def _ask(self, *, last: bool) -> AsyncGenerator[ReplyPart]:
         """One request, until it is answered: wait where that helps, and leave out media that is refused."""
-        from pydantic_ai.exceptions import AgentRunError, UserError
-
         attempt, cuts = 0, 0
         while True:
             self._heard = self._begun = False
@@ -167,7 +162,7 @@ class Exchange:
                     async for part in parts:
                         yield part
                 return
-            except (AgentRunError, UserError, Blocked, Cut) as error:
+            except ModelError as error:
                 failure = understand(error, self._chosen)
                 if self._begun and failure.kind == "passing":
                     failure = Failure(kind="cut", sentence=BROKE_OFF)
@@ -190,85 +185,59 @@ class Exchange:
                 yield part
 
     async def _stream(self, *, last: bool) -> AsyncGenerator[ReplyPart]:
-        accepted = False
-        request = (self._window.messages, self._settings(last=last), self._parameters())
-        async with self._opened.stream(*request) as stream:
-            self._begun = True
-            async for event in stream:
-                if not accepted:
-                    accepted = True
+        completion: Completion | None = None
+        async with aclosing(self._client.ask(self._asking(last=last))) as stream:
+            async for text in stream:
+                if not self._begun:
+                    self._begun = True
                     self._fresh.clear()
                     yield Accepted()
-                if text := _text_of(event):
+                if isinstance(text, Completion):
+                    completion = text
+                elif text:
                     before = "\n\n" if self._words and not self._heard else ""
                     self._heard = True
                     self._said.append(text)
                     yield TextDelta(text=before + text)
-            answer = stream.get()
-        self._spend(answer)
-        check_whole(answer)
-        if not accepted:
-            self._fresh.clear()
-            yield Accepted()
-        words = answer.text or ""
-        if answer.finish_reason == "length" and not answer.tool_calls:
-            self._why = f"the answer reached max_tokens ({self._opened.settings.get('max_tokens')})"
+        assert completion is not None
+        self._spend(completion.usage)
+        check_whole(completion)
+        answer, words = completion.answer, completion.answer.text
+        if completion.ends == "length" and not answer.calls:
+            self._why = f"the answer reached max_tokens ({self._client.max_tokens})"
             if words.strip():
                 words += CUT_SHORT
                 yield TextDelta(text=CUT_SHORT)
         if words:
             self._words.append(words)
-        self._stopped = last and bool(answer.tool_calls)
-        self._window.now.append(_without_calls(answer) if last else answer)
+        self._stopped = last and bool(answer.calls)
+        self._window.now.append(answer.without_calls() if last else answer)
 
     def _keep_words(self, failure: Failure) -> TextDelta:
         """Take the words that were passed on for the answer, and mark where it broke off."""
-        from pydantic_ai.messages import ModelResponse, TextPart
-
         words = "".join(self._said) + CUT_OFF
         self._why = failure.sentence
         self._words.append(words)
-        self._window.now.append(ModelResponse(parts=[TextPart(content=words)], model_name=self._chosen.name))
+        self._window.now.append(AnswerMessage(parts=(WordsPart(text=words),)))
         return TextDelta(text=CUT_OFF)
 
-    def _settings(self, *, last: bool) -> "ModelSettings":
-        # The tools stay in the request: without them caches miss, and Anthropic refuses a history that used them.
-        return {**self._opened.settings, "tool_choice": "none"} if last else self._opened.settings
+    def _asking(self, *, last: bool) -> Asking:
+        system = [words for words in (self._turn.system, self._config.instructions) if words.strip()]
+        return Asking(messages=self._window.messages, system=system, tools=self._turn.toolbox.specs, must_answer=last)
 
-    def _parameters(self) -> "ModelRequestParameters":
-        from pydantic_ai.messages import InstructionPart
-        from pydantic_ai.models import ModelRequestParameters
-        from pydantic_ai.tools import ToolDefinition
-
-        # Never strict: providers require different schemas for it, and the toolbox checks arguments itself.
-        tools = [
-            ToolDefinition(
-                name=spec.name,
-                description=spec.description,
-                parameters_json_schema=dict(spec.schema),
-                strict=False,
-            )
-            for spec in self._turn.toolbox.specs
-        ]
-        words = [self._turn.system, self._config.instructions]
-        instructions = [InstructionPart(content=text) for text in words if text.strip()]
-        return ModelRequestParameters(function_tools=tools, instruction_parts=instructions)
-
-    async def _work(self, calls: "Sequence[ToolCallPart]") -> AsyncGenerator[ReplyPart]:
+    async def _work(self, calls: Sequence[CallPart]) -> AsyncGenerator[ReplyPart]:
         """Run the tools the model calls, in order; their results are the next request."""
-        from pydantic_ai.messages import ModelRequest
-
-        parts: list[ToolReturnPart] = []
+        parts: list[ResultPart] = []
         for call in calls:
-            arguments = arguments_of(call)
-            yield ToolNote(tool=call.tool_name, text=tool_words(call.tool_name, arguments or {}, self._window.names))
+            arguments = call.read()
+            yield ToolNote(tool=call.tool, text=tool_words(call.tool, arguments or {}, self._window.names))
             if arguments is None:
-                yield Mishap(what="broken call", why="the arguments are not a JSON object", tool=call.tool_name)
-            blocks, error = await self._call(call.tool_name, arguments)
+                yield Mishap(what="broken call", why="the arguments are not a JSON object", tool=call.tool)
+            blocks, error = await self._call(call.tool, arguments)
             for refused in self._take(blocks):
                 yield refused
             parts.append(self._returned(call, blocks, error))
-        request = ModelRequest(parts=parts)
+        request = RequestMessage(parts=tuple(parts))
         self._fresh |= refs_in([request])
         self._window.now.append(request)
         for part in self._make_room():
@@ -282,16 +251,9 @@ class Exchange:
         except ToolError as error:
             return (), str(error)
 
-    def _returned(self, call: "ToolCallPart", blocks: Sequence[Block], error: str) -> "ToolReturnPart":
-        from pydantic_ai.messages import ToolReturnPart
-
-        items = items_of(blocks, self._refused, self._left_out)
-        return ToolReturnPart(
-            tool_name=call.tool_name,
-            content=error or tool_content(items),
-            tool_call_id=call.tool_call_id,
-            outcome="failed" if error else "success",
-        )
+    def _returned(self, call: CallPart, blocks: Sequence[Block], error: str) -> ResultPart:
+        items = (error,) if error else tool_content(items_of(blocks, self._refused, self._left_out))
+        return ResultPart(call=call.id, tool=call.tool, items=items, failed=bool(error))
 
     def _take(self, blocks: Sequence[Block]) -> Iterator[Refused]:
         """Take blocks into the turn; media that the provider would refuse is left out."""
@@ -327,7 +289,7 @@ class Exchange:
 
     def _leave_out(self, failure: Failure) -> Iterator[ReplyPart]:
         """Remove the media the provider named from the request, else what it has not seen before, else all."""
-        there = [(index, item.identifier) for index, item in media_in(self._window.messages)]
+        there = [(index, item.ref) for index, item in media_in(self._window.messages)]
         if not there:
             raise failure.error()
         named = {ref for index, ref in there if index == failure.message}
@@ -337,8 +299,6 @@ class Exchange:
 
     def _forget(self, failure: Failure) -> Iterator[ReplyPart]:
         """Drop the history: the provider accepts less than the budget, and would refuse every later turn."""
-        from pydantic_ai.messages import ModelRequest, UserPromptPart
-
         window = self._window
         if not window.past:
             raise failure.error()
@@ -346,8 +306,8 @@ class Exchange:
             raise MemoryLost(failure.sentence, says=failure.says)
         window.past = []
         asked = window.now[0]
-        assert isinstance(asked, ModelRequest)
-        window.now[0] = replace(asked, parts=[UserPromptPart(content=LEFT_OUT), *asked.parts])
+        assert isinstance(asked, RequestMessage)
+        window.now[0] = replace(asked, parts=(UserPart(items=(LEFT_OUT,)), *asked.parts))
         yield window.cut()
 
     async def _wait(self, failure: Failure, attempt: int) -> None:
@@ -358,54 +318,15 @@ class Exchange:
             raise failure.error()
         await asyncio.sleep(wait)
 
-    def _left_out(self, item: "BinaryContent") -> str:
-        why = self._refused.get(item.identifier, "the model would not take it")
+    def _left_out(self, item: ShownMedia) -> str:
+        why = self._refused.get(item.ref, "the model would not take it")
         return f"[{self._window.title(item)}, left out: {why}]"
 
-    def _spend(self, answer: "ModelResponse") -> None:
-        spent = answer.usage
-        cost = _cost(answer)
+    def _spend(self, spent: Usage) -> None:
+        before, cost = self._usage, spent.cost_usd
         self._usage = Usage(
-            input_tokens=self._usage.input_tokens + spent.input_tokens,
-            output_tokens=self._usage.output_tokens + spent.output_tokens,
-            cost_usd=None if cost is None or self._usage.cost_usd is None else self._usage.cost_usd + cost,
-            model=answer.model_name or self._chosen.name,
+            input_tokens=before.input_tokens + spent.input_tokens,
+            output_tokens=before.output_tokens + spent.output_tokens,
+            cost_usd=None if cost is None or before.cost_usd is None else before.cost_usd + cost,
+            model=spent.model or self._chosen.name,
         )
-
-
-def _text_of(event: "ModelResponseStreamEvent") -> str:
-    from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
-
-    match event:
-        case PartStartEvent(part=TextPart(content=text)):
-            return text
-        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
-            return text
-        case _:
-            return ""
-
-
-def arguments_of(call: "ToolCallPart") -> dict[str, object] | None:
-    """A tool call's arguments; None if the model did not write an object."""
-    try:
-        return call.args_as_dict(raise_if_invalid=True)
-    except (ValueError, AssertionError):
-        return None
-
-
-def _cost(answer: "ModelResponse") -> float | None:
-    """The cost of the answer by the library's bundled price list; makes no request."""
-    try:
-        return float(answer.cost().total_price)
-    except (LookupError, ValueError, AssertionError):
-        return None
-
-
-def _without_calls(answer: "ModelResponse") -> "ModelResponse":
-    """An answer without tool calls that were never run: every provider would refuse them in the history."""
-    from pydantic_ai.messages import TextPart, ToolCallPart
-
-    if not answer.tool_calls:
-        return answer
-    parts = [part for part in answer.parts if not isinstance(part, ToolCallPart)]
-    return replace(answer, parts=parts or [TextPart(content="(nothing)")])

@@ -2,15 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from belino.agents.llm.messages import Completion
 from belino.agents.llm.providers import Chosen
 from belino.domain.errors import AgentError
 from belino.net.redact import redact
-
-if TYPE_CHECKING:
-    from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
-    from pydantic_ai.messages import ModelResponse
 
 SAID_CHARS = 200
 BROKE_OFF = "the model's answer broke off before its end; ask again"
@@ -93,11 +90,25 @@ _UNPAID = re.compile(
     r"|payment required|exceeded your current quota|spending limit",
     re.IGNORECASE,
 )
+# Codes of an account that is used up; they come with the status of a limit on the rate.
+# https://developers.openai.com/api/docs/guides/error-codes
+_QUOTA = re.compile(
+    r"insufficient_quota|billing_hard_limit_reached|credit_balance_exhausted|spend_limit_exceeded"
+    r"|organization_usage_limit_exceeded|billing_error"
+)
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|maximum context length|reduce the length of the messages|prompt is too long",
+    re.IGNORECASE,
+)
 _MESSAGE_INDEX = re.compile(r"\bmessages\.([0-9]{1,6})\.content\.")
 _RETRY_DELAY = re.compile(r"retryDelay['\"]?:\s*['\"]([0-9]{1,6}(?:\.[0-9]+)?)s")
 
 
-class Blocked(Exception):
+class ModelError(Exception):
+    """A request to a model that did not end with an answer."""
+
+
+class Blocked(ModelError):
     """The provider's filter blocked the whole answer."""
 
     def __init__(self, reason: str) -> None:
@@ -105,8 +116,49 @@ class Blocked(Exception):
         self.reason = reason
 
 
-class Cut(Exception):
+class Cut(ModelError):
     """The stream ended before the answer was complete."""
+
+
+class ModelSilent(ModelError):
+    """The provider cannot be reached, or is silent."""
+
+    def __init__(self, *, late: bool = False) -> None:
+        super().__init__()
+        self.late = late
+
+
+class NotAnAnswer(ModelError):
+    """The provider sent something that is no answer; its kind is named."""
+
+
+class Declined(ModelError):
+    """The provider answered with an error."""
+
+    def __init__(
+        self,
+        status: int | None,
+        body: object,
+        *,
+        code: str = "",
+        retry_after: float | None = None,
+        is_unpaid: bool = False,
+        is_too_long: bool = False,
+    ) -> None:
+        """`status` is None for an error inside an answer that names none."""
+        super().__init__()
+        self.status = status
+        self.body = body
+        self.code = code
+        self.retry_after = retry_after
+        words = f"{code} {body}"
+        self.is_unpaid = is_unpaid or bool(_QUOTA.search(words)) or _says_unpaid(status, words)
+        self.is_too_long = is_too_long or bool(_TOO_LONG.search(words))
+
+
+def _says_unpaid(status: int | None, words: str) -> bool:
+    """Whether a refusal is for lack of credit; some providers use the status of a wrong key for it."""
+    return status == 402 or (status in (400, 401, 403) and bool(_UNPAID.search(words)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,34 +182,31 @@ class Failure:
         return AgentError(self.sentence, says=self.says)
 
 
-def check_whole(response: "ModelResponse") -> None:
+def check_whole(completion: Completion) -> None:
     """Raise if a stream ended before the answer was complete, or with only a filter's verdict."""
-    details = response.provider_details or {}
-    if response.finish_reason is None:
+    if completion.ends is None:
         raise Cut
-    if response.finish_reason == "error":
+    if completion.ends == "error":
         raise Blocked("the provider says it failed")
-    if response.finish_reason == "content_filter" and not (response.text or response.tool_calls):
-        raise Blocked(str(details.get("block_reason") or details.get("finish_reason") or "content filter"))
+    if completion.ends == "filter" and not (completion.answer.text or completion.answer.calls):
+        raise Blocked(completion.reason or "content filter")
 
 
-def understand(error: Exception, chosen: Chosen) -> Failure:
+def understand(error: ModelError, chosen: Chosen) -> Failure:
     """Classify an error of the model."""
-    from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError, ModelHTTPError, ModelTimeoutError
-
     if isinstance(error, Cut):
         return Failure(kind="cut", sentence=BROKE_OFF)
     if isinstance(error, Blocked):
         return _blocked(error, chosen)
-    if isinstance(error, ModelHTTPError):
-        return _refused_media(error, error.status_code, chosen) or _http(error, chosen)
-    if isinstance(error, ModelAPIError) and (refused := _refused_media(error, None, chosen)):
-        return refused
-    if isinstance(error, ModelTimeoutError):
-        return Failure(kind="passing", sentence="the model's provider did not answer in time")
-    if isinstance(error, ModelConnectionError):
-        return Failure(kind="passing", sentence="the model's provider cannot be reached")
-    sentence = f"the model's provider answered with something odd ({type(error).__name__})"
+    if isinstance(error, ModelSilent):
+        why = "did not answer in time" if error.late else "cannot be reached"
+        return Failure(kind="passing", sentence=f"the model's provider {why}")
+    if isinstance(error, Declined):
+        if refused := _refused_media(error, chosen):
+            return refused
+        if error.status is not None:
+            return _http(error, error.status, chosen)
+    sentence = f"the model's provider answered with something odd ({str(error) or 'an error'})"
     return Failure(kind="cut", sentence=sentence, says="the model's provider sent something unreadable; ask again")
 
 
@@ -167,11 +216,11 @@ def _blocked(error: Blocked, chosen: Chosen) -> Failure:
     return Failure(kind="media" if why else "lasting", sentence=sentence, why=why)
 
 
-def _refused_media(error: "ModelAPIError", status: int | None, chosen: Chosen) -> Failure | None:
-    if status in (401, 403, 404, 429):
+def _refused_media(error: Declined, chosen: Chosen) -> Failure | None:
+    if error.status in (401, 403, 404, 429):
         return None
-    words = f"{error.provider_error_code or ''} {error.body if error.body is not None else error.message}"
-    why = _why(words, status, chosen)
+    words = f"{error.code} {error.body}"
+    why = _why(words, error.status, chosen)
     if not why:
         return None
     named = _MESSAGE_INDEX.search(words)
@@ -195,17 +244,14 @@ def _why(words: str, status: int | None, chosen: Chosen) -> str:
     return ""
 
 
-def _http(error: "ModelHTTPError", chosen: Chosen) -> Failure:
-    from pydantic_ai.exceptions import ModelContextWindowExceededError, ModelQuotaExceededError
-
-    status = error.status_code
-    if isinstance(error, ModelQuotaExceededError) or is_unpaid(error):
+def _http(error: Declined, status: int, chosen: Chosen) -> Failure:
+    if error.is_unpaid:
         sentence = f"the account at the model's provider has no credit left (status {status})"
         return Failure(kind="lasting", sentence=sentence, says=NO_CREDIT)
     if status in (401, 403) or "API_KEY_INVALID" in str(error.body):
         sentence = f"the model's provider refused the API key (status {status}); run `belino setup agent`"
         return Failure(kind="lasting", sentence=sentence, says=NOT_SET_UP)
-    if isinstance(error, ModelContextWindowExceededError):
+    if error.is_too_long:
         sentence = "the conversation is longer than the model takes; lower history_tokens"
         return Failure(kind="too long", sentence=sentence, says=TOO_LONG)
     if status == 404:
@@ -220,18 +266,13 @@ def _http(error: "ModelHTTPError", chosen: Chosen) -> Failure:
     return Failure(kind="lasting", sentence=sentence, says=NOT_TAKEN)
 
 
-def is_unpaid(error: "ModelHTTPError") -> bool:
-    """Whether a refusal is for lack of credit; some providers use the status of a wrong key for it."""
-    return error.status_code == 402 or (error.status_code in (400, 401, 403) and bool(_UNPAID.search(str(error.body))))
-
-
-def _retry_delay(error: "ModelHTTPError") -> float | None:
+def _retry_delay(error: Declined) -> float | None:
     """The delay that Gemini writes into the body."""
     found = _RETRY_DELAY.search(str(error.body))
     return float(found[1]) if found else None
 
 
-def _said(error: "ModelAPIError") -> str:
+def _said(error: Declined) -> str:
     """The provider's own message, if any."""
     body = error.body
     for _ in range(3):
@@ -239,7 +280,7 @@ def _said(error: "ModelAPIError") -> str:
             body = body[0]
         if isinstance(body, dict):
             body = body.get("error") or body.get("message")
-    return _one_line(body if isinstance(body, str) and body else type(error).__name__)
+    return _one_line(body if isinstance(body, str) and body else "an error")
 
 
 def _one_line(text: str) -> str:

@@ -3,11 +3,10 @@
 It changes only at its end as long as it fits, so that the provider's prompt cache stays valid.
 """
 
-import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from belino.agents.llm.content import (
     ModelInput,
@@ -19,25 +18,23 @@ from belino.agents.llm.content import (
     text_tokens,
     without,
 )
+from belino.agents.llm.messages import Message, ShownMedia, from_json, pack, to_json, unpack
 from belino.domain.media import AudioBlock, Block, DocumentBlock, ImageBlock
 from belino.domain.tokens import IMAGE_TOKENS_AT_MOST
 from belino.domain.turn import Compacted, media_names
 
-if TYPE_CHECKING:
-    from pydantic_ai.messages import BinaryContent, ModelMessage
-
 log = logging.getLogger(__name__)
 
-VERSION = 2
-# Version 1 has no costs of media.
-READABLE = (1, VERSION)
+VERSION = 3
+# Version 1 has no costs of media; both have the messages of pydantic-ai.
+READABLE = (1, 2, VERSION)
 # Cut more than necessary, and less often: the rest stays byte-equal until the next cut, so prompt caches stay valid.
 KEPT_OF_BUDGET = 2 / 3
 
 MEDIA_OF_REQUEST = 0.9
 """The share of a request's size that media may take; the rest is text."""
 
-Marker = Callable[["BinaryContent", int], str]
+Marker = Callable[[ShownMedia, int], str]
 """The line for a media item that left the memory, with the number of its turn."""
 
 
@@ -54,7 +51,7 @@ class Past:
     """One past turn."""
 
     number: int
-    messages: "Sequence[ModelMessage]"
+    messages: Sequence[Message]
     costs: Mapping[str, MediaCost] = field(default_factory=dict)
     """Of its media, by ref; a memory of version 1 has none."""
 
@@ -110,13 +107,13 @@ class Window:
         self.number = number
         """Of the current turn."""
         self.past: list[Past] = []
-        self.now: list[ModelMessage] = []
+        self.now: list[Message] = []
         self._costs: dict[str, MediaCost] = {}
         self.names: dict[str, str] = {}
         """Names of media, by ref."""
 
     @property
-    def messages(self) -> "list[ModelMessage]":
+    def messages(self) -> list[Message]:
         return [*(message for past in self.past for message in past.messages), *self.now]
 
     def learn_names(self, found: Iterable[str]) -> None:
@@ -132,15 +129,15 @@ class Window:
                 pages += block.pages if isinstance(block, DocumentBlock) else 0
                 self._costs[block.ref] = MediaCost(tokens + block.tokens, pages)
 
-    def title(self, item: "BinaryContent") -> str:
+    def title(self, item: ShownMedia) -> str:
         """The kind and name of a media item."""
-        kind = kind_of_type(item.media_type)
+        kind = kind_of_type(item.mime)
         unnamed = {"Image": "a picture", "Audio": "a sound"}.get(kind, "a document")
-        return f"{kind}: {self.names.get(item.identifier, unnamed)}"
+        return f"{kind}: {self.names.get(item.ref, unnamed)}"
 
-    def marker(self, item: "BinaryContent", turn: int) -> str:
+    def marker(self, item: ShownMedia, turn: int) -> str:
         """The line for a media item that left the window."""
-        return f"[{self.title(item)}, shown at turn {turn}; fetch_media({item.identifier}) shows it again]"
+        return f"[{self.title(item)}, shown at turn {turn}; fetch_media({item.ref}) shows it again]"
 
     def remove(self, refs: set[str], note: Note | None = None) -> None:
         """Replace media by a line: a note, or how to see it again."""
@@ -150,22 +147,22 @@ class Window:
     def unaccepted(self, model: ModelInput) -> set[str]:
         """Media that a model does not take: another one may have been configured."""
         items = [item for _, item in media_in(self.messages)]
-        return {item.identifier for item in items if model.why_refused(item.media_type, len(item.data))}
+        return {item.ref for item in items if model.why_refused(item.mime, item.size)}
 
     def excess(self, model: ModelInput) -> set[str]:
         """The oldest media, as far as there is more than a model takes in one request."""
         items, gone = [item for _, item in media_in(self.messages)], set[str]()
         for item in items:
-            left = [each for each in items if each.identifier not in gone]
+            left = [each for each in items if each.ref not in gone]
             if media_bytes(left) <= model.request_bytes * MEDIA_OF_REQUEST and self._is_within(left, model):
                 break
-            gone.add(item.identifier)
+            gone.add(item.ref)
         return gone
 
-    def _is_within(self, items: "Sequence[BinaryContent]", model: ModelInput) -> bool:
+    def _is_within(self, items: Sequence[ShownMedia], model: ModelInput) -> bool:
         """Whether a request may have so many pictures, and pages of documents."""
         costs = {ref: cost for past in self.past for ref, cost in past.costs.items()} | self._costs
-        pages = sum(costs.get(ref, MediaCost()).pages for ref in {item.identifier for item in items})
+        pages = sum(costs.get(ref, MediaCost()).pages for ref in {item.ref for item in items})
         formats = model.accepts.documents
         return sum(item.is_image for item in items) <= model.request_images and (
             formats is None or pages <= formats.max_pages
@@ -194,38 +191,34 @@ def recall(memory: bytes | None) -> list[Past] | None:
     """The turns in a memory; None if it cannot be read and counts as lost."""
     if memory is None:
         return []
-    from pydantic_ai.messages import ModelMessagesTypeAdapter
-
     try:
-        table = json.loads(memory)
+        table = unpack(memory)
         if table["version"] not in READABLE:
             raise ValueError("written by another belino")
         return [
             Past(
                 number=int(turn["number"]),
-                messages=ModelMessagesTypeAdapter.validate_python(turn["messages"]),
+                messages=[from_json(message) for message in turn["messages"]],
                 costs={str(ref): MediaCost(int(cost[0]), int(cost[1])) for ref, cost in turn.get("costs", {}).items()},
             )
             for turn in table["turns"]
         ]
-    except (ValueError, LookupError, TypeError, AttributeError) as error:  # validation errors are ValueErrors too
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         log.warning("a session's memory cannot be read: %s", type(error).__name__)
         return None
 
 
 def remember(turns: Sequence[Past]) -> bytes:
     """The turns as bytes."""
-    from pydantic_ai.messages import ModelMessagesTypeAdapter
-
     told = [
         {
             "number": turn.number,
-            "messages": ModelMessagesTypeAdapter.dump_python(list(turn.messages), mode="json"),
+            "messages": [to_json(message) for message in turn.messages],
             "costs": dict(turn.costs),
         }
         for turn in turns
     ]
-    return json.dumps({"version": VERSION, "turns": told}, ensure_ascii=False, separators=(",", ":")).encode()
+    return pack({"version": VERSION, "turns": told})
 
 
 def shorten(turns: Sequence[Past], room: Room, marker: Marker) -> Shortened:

@@ -2,31 +2,23 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import Literal, Protocol, assert_never
 from urllib.parse import quote
 
+from belino.agents.llm.messages import Asking, Completion
 from belino.domain.errors import AdapterError, ConfigError, MediaTooLarge
 from belino.domain.media import AudioFormats, DocumentFormats
 from belino.domain.outcome import Finding
-from belino.net.client import Client, SdkAnswers, open_sdk_client
+from belino.net.client import Client
 from belino.net.guard import parse_url
-
-if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelMessage
-    from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
-    from pydantic_ai.profiles import ModelProfile
-    from pydantic_ai.settings import ModelSettings
-
-    from belino.net.client import AsyncClient
 
 ProviderName = Literal["openai", "anthropic", "google", "groq", "ollama"]
 Wire = Literal["messages", "chat", "responses", "gemini"]
 
-NEEDED = "the agent llm needs the package {package!r}; install it with pip install 'belino[llm]'"
+NEEDED = "the agent llm needs the package {package!r}; install it with pip install 'belino[{extra}]'"
 # Placeholder, only for servers that need no key: the SDKs refuse to start without one.
 NO_KEY = "none"
 
@@ -63,7 +55,6 @@ class Provider:
     url: str
     key_name: str | None
     """The usual name of the environment variable for its key; None if it needs no key."""
-    package: str
     image_bytes: int
     """The largest picture it documents, before base64."""
     request_bytes: int
@@ -81,7 +72,6 @@ PROVIDERS: dict[ProviderName, Provider] = {
     "openai": Provider(
         url="https://api.openai.com/v1",
         key_name="OPENAI_API_KEY",
-        package="openai",
         image_bytes=20_000_000,
         request_bytes=50_000_000,
         request_images=500,
@@ -96,7 +86,6 @@ PROVIDERS: dict[ProviderName, Provider] = {
     "anthropic": Provider(
         url="https://api.anthropic.com",
         key_name="ANTHROPIC_API_KEY",
-        package="anthropic",
         image_bytes=3_932_160,
         request_bytes=32_000_000,
         request_images=100,
@@ -107,7 +96,6 @@ PROVIDERS: dict[ProviderName, Provider] = {
     "google": Provider(
         url="https://generativelanguage.googleapis.com",
         key_name="GEMINI_API_KEY",
-        package="google.genai",
         image_bytes=14_000_000,
         request_bytes=20_000_000,
         request_images=3_600,
@@ -127,7 +115,6 @@ PROVIDERS: dict[ProviderName, Provider] = {
     "groq": Provider(
         url="https://api.groq.com/openai/v1",
         key_name="GROQ_API_KEY",
-        package="openai",
         image_bytes=3_000_000,
         request_bytes=4_000_000,
         request_images=5,
@@ -135,7 +122,6 @@ PROVIDERS: dict[ProviderName, Provider] = {
     "ollama": Provider(
         url="http://127.0.0.1:11434/v1",
         key_name=None,
-        package="openai",
         image_bytes=20_000_000,
         request_bytes=100_000_000,
         request_images=100,
@@ -232,112 +218,63 @@ def _wire(provider: ProviderName, name: str, url: str, api: Literal["auto", "cha
 
 
 def require_packages(chosen: Chosen) -> None:
-    """ConfigError naming the extra, if the provider's packages are not installed; nothing is imported."""
-    for package in ("pydantic_ai", chosen.facts.package):
+    """ConfigError naming the extra, if packages that the API needs are not installed; nothing is imported."""
+    for package in _packages(chosen):
         try:
             found = find_spec(package)
         except ModuleNotFoundError:
             found = None
         if found is None:
-            raise ConfigError(NEEDED.format(package=package))
+            raise ConfigError(NEEDED.format(package=package, extra=chosen.provider))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+def _packages(chosen: Chosen) -> Sequence[str]:
+    """What an API needs that belino does not speak itself."""
+    match chosen.wire:
+        case "chat" | "messages":
+            return ()
+        case "responses":
+            return ("pydantic_ai", "openai")
+        case "gemini":
+            return ("pydantic_ai", "google.genai")
+        case _:
+            assert_never(chosen.wire)
+
+
+class ModelClient(Protocol):
     """An open client of a model; conversations share nothing else."""
 
-    model: "Model"
-    client: "AsyncClient"
-    settings: "ModelSettings"
+    max_tokens: int
 
-    @asynccontextmanager
-    async def stream(
-        self, messages: "list[ModelMessage]", settings: "ModelSettings", parameters: "ModelRequestParameters"
-    ) -> "AsyncIterator[StreamedResponse]":
-        """One request. An early exit closes its connection, which not every SDK does."""
-        answers = SdkAnswers()
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(answers.close)
-            with answers.noted():
-                stream = await stack.enter_async_context(self.model.request_stream(messages, settings, parameters))
-            yield stream
+    def ask(self, asking: Asking) -> AsyncGenerator[str | Completion]:
+        """One request: the words of the answer as they come, then the whole; an early exit closes its connection."""
+        ...
+
+    async def close(self) -> None: ...
 
 
-def open_model(chosen: Chosen, key: str | None, *, max_tokens: int) -> Opened:
-    """Import the packages and make the model's client. Takes seconds of CPU: call it in a thread."""
+def open_model(chosen: Chosen, key: str | None, *, max_tokens: int) -> ModelClient:
+    """Import what the API needs and make the model's client. May take seconds of CPU: call it in a thread."""
+    key = key or NO_KEY
+    if chosen.wire in ("chat", "messages"):
+        return _own_client(chosen, key, max_tokens)
     try:
-        client = open_sdk_client()
-        model = _model(chosen, key or NO_KEY, client)
+        from belino.agents.llm.sdk import SdkClient
+
+        return SdkClient(provider=chosen.provider, name=chosen.name, url=chosen.url, key=key, max_tokens=max_tokens)
     except ImportError as error:
-        raise ConfigError(NEEDED.format(package=error.name or chosen.facts.package)) from error
-    return Opened(model=model, client=client, settings=_settings(chosen, max_tokens))
+        raise ConfigError(NEEDED.format(package=error.name, extra=chosen.provider)) from error
 
 
-def _settings(chosen: Chosen, max_tokens: int) -> "ModelSettings":
-    # Retries are ours: those of an SDK would wait unnoticed.
-    if chosen.wire != "responses":
-        return {"max_tokens": max_tokens, "max_retries": 0, "cache": True}
-    from pydantic_ai.models.openai import OpenAIResponsesModelSettings
+def _own_client(chosen: Chosen, key: str, max_tokens: int) -> ModelClient:
+    from belino.agents.llm.anthropic import AnthropicClient
+    from belino.agents.llm.chat import ChatClient
+    from belino.agents.llm.prices import Prices
 
-    # We keep the conversation: the provider is asked to store nothing.
-    return OpenAIResponsesModelSettings(max_tokens=max_tokens, max_retries=0, cache=True, openai_store=False)
-
-
-def _model(chosen: Chosen, key: str, client: "AsyncClient") -> "Model":
-    match chosen.provider:
-        case "anthropic":
-            from pydantic_ai.models.anthropic import AnthropicModel
-            from pydantic_ai.providers.anthropic import AnthropicProvider
-
-            way = AnthropicProvider(api_key=key, base_url=chosen.url, http_client=client)
-            return AnthropicModel(chosen.name, provider=way)
-        case "google":
-            from pydantic_ai.models.google import GoogleModel
-            from pydantic_ai.providers.google import GoogleProvider
-
-            return GoogleModel(
-                chosen.name, provider=GoogleProvider(api_key=key, base_url=chosen.url, http_client=client)
-            )
-        case "openai" | "groq" | "ollama":
-            return _openai_model(chosen, key, client)
-        case _:
-            assert_never(chosen.provider)
-
-
-def _openai_model(chosen: Chosen, key: str, client: "AsyncClient") -> "Model":
-    from pydantic_ai.models.ollama import OllamaModel
-    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
-    from pydantic_ai.providers.ollama import OllamaProvider
-    from pydantic_ai.providers.openai import OpenAIProvider
-    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
-
-    if chosen.provider == "ollama":
-        ollama = OllamaProvider(base_url=chosen.url, api_key=key, http_client=client)
-        return OllamaModel(
-            chosen.name, provider=ollama, profile=_chat_profile(chosen, ollama.model_profile(chosen.name))
-        )
-    if chosen.provider == "groq":
-        groq = OpenAICompatibleProvider("groq", base_url=chosen.url, api_key=key, http_client=client)
-        return OpenAIChatModel(
-            chosen.name, provider=groq, profile=_chat_profile(chosen, groq.model_profile(chosen.name))
-        )
-    openai = OpenAIProvider(base_url=chosen.url, api_key=key, http_client=client)
-    if chosen.wire == "responses":
-        return OpenAIResponsesModel(chosen.name, provider=openai)
-    return OpenAIChatModel(
-        chosen.name, provider=openai, profile=_chat_profile(chosen, openai.model_profile(chosen.name))
-    )
-
-
-def _chat_profile(chosen: Chosen, profile: "ModelProfile | None") -> "ModelProfile":
-    """The profile, in which a stream without an end is an error and `strict` is used only with OpenAI itself."""
-    from pydantic_ai.profiles import merge_profile
-    from pydantic_ai.profiles.openai import OpenAIModelProfile
-
-    own = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-    if chosen.provider != "openai" or not chosen.official:
-        own["openai_supports_strict_tool_definition"] = False
-    return merge_profile(profile, own)
+    prices = Prices(chosen.provider, chosen.url)
+    prices.load()
+    client = AnthropicClient if chosen.wire == "messages" else ChatClient
+    return client(name=chosen.name, url=chosen.url, key=key, max_tokens=max_tokens, prices=prices)
 
 
 async def check_model(chosen: Chosen, key: str | None) -> Sequence[Finding]:

@@ -1,0 +1,126 @@
+"""Catch-up where nothing was heard before: channels that the access rules name, and first direct messages."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.discord_harness import Bot
+from adapters.harness import until
+from adapters.in_house import at_work
+from belino.domain.message import SERVER
+from belino.domain.places import CATCH_UP, MOST_UNHEARD
+from belino.testing import ScriptedAgent
+from belino.testing.discord import TOKEN, DiscordServer
+
+BotAt = Callable[..., Bot]
+HISTORY, OPENED = "GET /channels/{channel}/messages", "POST /users/@me/channels"
+
+
+@pytest.mark.usefixtures("brisk_discord")
+async def test_listed_channels_that_were_never_heard_are_asked_newest_first_if_something_is_new(
+    discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt
+) -> None:
+    ada = discord.user("ada")
+    club, other = discord.guild("Club", ada), discord.guild("Other", ada)
+    heard, early, silent, strange = (discord.channel(club, name) for name in ("heard", "early", "silent", "strange"))
+    late = discord.channel(other, "late")
+    async with discord_bot.listening():
+        discord.say(heard, ada, "before")
+        await until(lambda: discord_bot.texts)
+    await discord.forget_sessions()
+    for channel in (early, strange, late):
+        discord.say(channel, ada, f"missed in {channel['name']}")
+    later = discord_bot_at(discord)
+    later.context.named |= {early["id"], silent["id"], f"{SERVER}{other['id']}"}
+    async with later.listening(cursor=discord_bot.cursor):
+        await until(lambda: len(later.texts) == 2)
+        assert later.texts == ["missed in late", "missed in early"]
+        discord.say(heard, ada, "live")
+        await until(lambda: later.texts[-1] == "live")
+    assert discord.calls[HISTORY] == 2 and not later.context.problems
+
+
+@pytest.mark.usefixtures("brisk_discord")
+async def test_no_more_than_twenty_are_asked_at_a_start_and_the_rest_is_counted(
+    discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt
+) -> None:
+    ada = discord.user("ada")
+    club = discord.guild("Club", ada)
+    heard, *rooms = (discord.channel(club, f"room-{number}") for number in range(MOST_UNHEARD + 4))
+    async with discord_bot.listening():
+        discord.say(heard, ada, "before")
+        await until(lambda: discord_bot.texts)
+    await discord.forget_sessions()
+    for room in rooms:
+        discord.say(room, ada, f"missed in {room['name']}")
+    later = discord_bot_at(discord)
+    later.context.named.add("*")
+    async with later.listening(cursor=discord_bot.cursor):
+        await until(lambda: later.context.problems)
+    assert len(later.texts) == MOST_UNHEARD and later.texts[0] == f"missed in {rooms[-1]['name']}"
+    assert discord.calls[HISTORY] == MOST_UNHEARD
+    assert "3 channels" in later.context.problems[CATCH_UP]
+
+
+@pytest.mark.usefixtures("brisk_discord")
+async def test_the_first_direct_messages_of_a_listed_person_are_caught_up_and_their_channel_is_asked_for_once(
+    discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt
+) -> None:
+    ada, bo, silent = discord.user("ada"), discord.user("bo"), discord.user("silent")
+    async with discord_bot.listening():
+        discord.say(ada, ada, "before")
+        await until(lambda: discord_bot.texts)
+    await discord.forget_sessions()
+    discord.say(bo, bo, "my first words")
+    later = discord_bot_at(discord)
+    later.context.senders += [ada["id"], bo["id"], silent["id"], "99"]
+    async with later.listening(cursor=discord_bot.cursor):
+        await until(lambda: later.texts)
+    assert later.texts == ["my first words"] and discord.calls[OPENED] == 3, "ada is known"
+    await discord.forget_sessions()
+    again = discord_bot_at(discord)
+    again.context.senders += [ada["id"], bo["id"]]
+    async with again.listening(cursor=later.cursor):
+        discord.say(bo, bo, "and more")
+        await until(lambda: again.texts)
+    assert again.texts == ["and more"] and discord.calls[OPENED] == 3
+
+
+@pytest.mark.usefixtures("brisk_discord")
+async def test_at_the_first_start_no_channel_is_asked(discord: DiscordServer, discord_bot: Bot) -> None:
+    ada = discord.user("ada")
+    room = discord.channel(discord.guild("Club", ada), "room")
+    discord.say(room, ada, "long ago")
+    discord_bot.context.named.add(room["id"])
+    discord_bot.context.senders.append(ada["id"])
+    async with discord_bot.listening():
+        discord.say(room, ada, "now")
+        await until(lambda: discord_bot.texts)
+    assert discord_bot.texts == ["now"] and not discord.calls[HISTORY] and not discord.calls[OPENED]
+
+
+@pytest.mark.usefixtures("brisk_discord")
+async def test_discord_a_mention_in_a_listed_channel_that_was_never_heard_is_answered_after_a_restart(
+    discord: DiscordServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", TOKEN)
+    ada = discord.user("ada")
+    room = discord.channel(discord.guild("Club", ada), "room")
+    settings: dict[str, Any] = {
+        "token": "env:TOKEN",
+        "api_url": discord.api_url,
+        "cdn_url": discord.cdn.url,
+        "access": {"senders": [ada["id"]], "channels": {room["id"]: {"senders": ["*"]}}},
+    }
+    async with at_work(tmp_path / "home", agent=ScriptedAgent(), discord=settings) as (gateway, _):
+        await gateway.adapters["discord", "default"].connected()  # type: ignore[attr-defined]
+        while await gateway.store.cursor("discord", "default") is None:
+            await gateway.clock.sleep(0.002)
+    await discord.forget_sessions()
+    discord.say(room, ada, f"<@{discord.bot['id']}> in the room?")
+    discord.say(ada, ada, "in private?")
+    async with at_work(tmp_path / "home", agent=ScriptedAgent(), discord=settings):
+        await until(lambda: len(discord.sent) == 2)
+    assert {message["channel_id"] for message in discord.sent} == {room["id"], discord.dm(ada)["id"]}
