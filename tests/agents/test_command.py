@@ -18,6 +18,8 @@ from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolAddres
 from belino.net.agent_events import AgentFault, AgentSession
 from belino.testing import AgentTrial, check_agent
 from belino.testing.agent_contract import HeldMemory, make_turn
+from belino.testing.models import ModelAnswer
+from belino.testing.models.anthropic import MessagesServer
 
 PROGRAM = """\
 import json, os, subprocess, sys, time
@@ -271,3 +273,57 @@ async def test_a_preset_calls_its_program_resumes_it_and_is_checked_by_the_docto
     monkeypatch.setenv("PATH", str(tmp_path))
     (missing,) = await Agent(Config(preset="gemini")).check()
     assert not missing.ok and "not found" in missing.says
+
+
+@contextmanager
+def at_work() -> Iterator[ToolAddress]:
+    yield ToolAddress(url="http://127.0.0.1:1/mcp/turn", public_url="", token="of-the-turn")
+
+
+@pytest.mark.parametrize(
+    ("preset", "wanted"),
+    [
+        ("codex", 'mcp_servers.belino.default_tools_approval_mode="approve"'),
+        ("gemini", "GEMINI_CLI_TRUST_WORKSPACE=true"),
+        ("opencode", "OPENCODE_CONFIG_CONTENT={"),
+    ],
+)
+async def test_a_preset_may_use_the_tools_without_being_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, preset: str, wanted: str
+) -> None:
+    file = tmp_path / "bin" / preset
+    file.parent.mkdir()
+    file.write_text(
+        f"#!{sys.executable}\nimport os, sys\n"
+        "told = [*sys.argv, *(f'{name}={value}' for name, value in os.environ.items())]\n"
+        "open('told', 'w').write('\\n'.join(told))\n"
+    )
+    file.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{file.parent}:{os.environ['PATH']}")
+    tried = AgentTrial(make=lambda: Agent(Config(preset=preset)), folder=tmp_path / "sessions", tools_at=at_work)  # type: ignore[arg-type]
+    await answered(tried, "hello")
+    told = (tmp_path / "sessions" / "main" / "incoming" / "told").read_text()
+    assert wanted in told
+
+
+@pytest.mark.slow
+async def test_the_preset_claude_drives_the_real_program_and_resumes_its_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sdk = pytest.importorskip("claude_agent_sdk")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "claude").symlink_to(Path(sdk.__file__).parent / "_bundled" / "claude")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    async with MessagesServer(lambda _: ModelAnswer(text="Hello from Claude.")) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test-0123456789")
+        tried, memory = trial(tmp_path, Config(preset="claude")), HeldMemory()
+        parts = await answered(tried, "the first question", memory)
+        assert final(parts) == "Hello from Claude."
+        assert any(isinstance(part, Usage) and part.output_tokens for part in parts)
+        assert final(await answered(tried, "the second question", memory)) == "Hello from Claude."
+        assert "the first question" in server.asked[-1].raw.decode()
+        gone = HeldMemory(json.dumps({"session": "00000000-0000-4000-8000-000000000000"}).encode())
+        with pytest.raises(MemoryLost):
+            await answered(tried, "hello", gone)

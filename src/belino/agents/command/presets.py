@@ -13,6 +13,8 @@ _CODEX = (
     *("codex", "exec", "--json", "--skip-git-repo-check", "--sandbox", "workspace-write", "--add-dir", "{outgoing}"),
     *("-c", 'mcp_servers.belino.url="{mcp_url}"'),
     *("-c", 'mcp_servers.belino.bearer_token_env_var="BELINO_MCP_TOKEN"'),
+    # Without a terminal it asks for no approval, and would refuse the tools that send.
+    *("-c", 'mcp_servers.belino.default_tools_approval_mode="approve"'),
     "{arguments}",
 )
 _GEMINI = ("gemini", "--output-format", "stream-json", "--allowed-mcp-server-names", "belino", "{arguments}")
@@ -66,7 +68,8 @@ PRESETS: Mapping[str, Preset] = {
         resume=(*_GEMINI, "--resume", "{session}"),
         dialect="gemini",
         environment=("HOME", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT"),
-        settings={"GEMINI_CLI_SYSTEM_SETTINGS_PATH": "{mcp_config}"},
+        # In a folder that is not trusted it ends at once; belino's own folder, or the operator's choice, is.
+        settings={"GEMINI_CLI_SYSTEM_SETTINGS_PATH": "{mcp_config}", "GEMINI_CLI_TRUST_WORKSPACE": "true"},
         session_lost="invalid session identifier|no previous sessions found|error resuming session",
         login_files=(".gemini/oauth_creds.json",),
         cure="Run `gemini` once and log in, or set GEMINI_API_KEY for belino.",
