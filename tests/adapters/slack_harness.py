@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from adapters.harness import Harness
+from adapters.harness import LIMIT, Harness
 from belino.adapters.slack import Adapter, Config, hosts
 from belino.domain.message import Arrival, ConversationKey
 from belino.domain.ports import Clock
 from belino.net.redact import Secret
-from belino.testing import SlackServer
+from belino.testing import FakeClock, SlackServer
 
 
 class App(Harness[Adapter]):
@@ -53,3 +53,11 @@ async def making_apps(server: SlackServer) -> AsyncIterator[Apps]:
             return app
 
         yield make
+
+
+async def passing(clock: FakeClock, happened: Callable[[], object]) -> None:
+    """Let time pass until it has happened."""
+    async with asyncio.timeout(LIMIT):
+        while not happened():
+            await clock.advance(5)
+            await asyncio.sleep(0.005)

@@ -2,12 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 
 import pytest
 
-from adapters.harness import LIMIT, until
-from adapters.slack_harness import App, Apps, making_apps, place
+from adapters.harness import until
+from adapters.slack_harness import App, Apps, making_apps, passing, place
 from belino.adapters.slack import GAP_SECONDS
 from belino.adapters.slack.authors import moment
 from belino.adapters.slack.history import MOST_CHANNELS, SlackCursor
@@ -16,14 +15,6 @@ from belino.domain.message import ConversationKey, ThreadReport
 from belino.domain.reply import Parcel
 from belino.testing import FakeClock, SlackPace, SlackServer, make_png
 from belino.testing.faults import CannedAnswer
-
-
-async def passing(clock: FakeClock, happened: Callable[[], object]) -> None:
-    """Let time pass until it has happened."""
-    async with asyncio.timeout(LIMIT):
-        while not happened():
-            await clock.advance(5)
-            await asyncio.sleep(0.005)
 
 
 async def test_a_channel_is_told_by_one_call_oldest_first(slack: SlackServer, app: App) -> None:

@@ -9,9 +9,11 @@ import pytest
 from adapters.discord_harness import Bot
 from adapters.harness import until
 from adapters.in_house import at_work
+from adapters.slack_harness import Apps, passing
+from belino.adapters.slack import history
 from belino.domain.message import SERVER
 from belino.domain.places import CATCH_UP, MOST_UNHEARD
-from belino.testing import ScriptedAgent
+from belino.testing import FakeClock, ScriptedAgent, SlackServer
 from belino.testing.discord import TOKEN, DiscordServer
 
 BotAt = Callable[..., Bot]
@@ -124,3 +126,90 @@ async def test_discord_a_mention_in_a_listed_channel_that_was_never_heard_is_ans
     async with at_work(tmp_path / "home", agent=ScriptedAgent(), discord=settings):
         await until(lambda: len(discord.sent) == 2)
     assert {message["channel_id"] for message in discord.sent} == {room["id"], discord.dm(ada)["id"]}
+
+
+async def test_slack_channels_that_were_never_heard_are_asked_by_one_call_each(slack: SlackServer, apps: Apps) -> None:
+    ada, bo = slack.user("Ada"), slack.user("Bo")
+    heard, listed, strange = (slack.channel(name, ada) for name in ("heard", "listed", "strange"))
+    first = apps()
+    async with first.listening():
+        slack.say(heard, ada, "before")
+        await until(lambda: first.texts)
+    slack.deliveries.subscribed.clear()  # nothing of this is ever delivered
+    slack.say(listed, ada, "missed in a channel")
+    slack.say(strange, ada, "not for us")
+    slack.say(slack.dm(bo), bo, "my first words")
+    clock = FakeClock(slack.clock.now())
+    second = apps(clock=clock)
+    second.context.named.add(listed["id"])
+    async with second.listening(first.cursor):
+        await passing(clock, lambda: len(second.texts) == 2)
+    assert sorted(second.texts) == ["missed in a channel", "my first words"]
+    assert slack.calls["conversations.history"] == 3, "with the channel that was heard"
+    assert not second.context.problems
+
+
+async def test_slack_is_asked_for_twenty_unheard_channels_at_a_start_and_the_rest_is_counted(
+    slack: SlackServer, apps: Apps
+) -> None:
+    ada = slack.user("Ada")
+    heard, *rooms = (slack.channel(f"room-{number}", ada) for number in range(MOST_UNHEARD + 4))
+    first = apps()
+    async with first.listening():
+        slack.say(heard, ada, "before")
+        await until(lambda: first.texts)
+    slack.deliveries.subscribed.clear()
+    for room in rooms:
+        slack.say(room, ada, f"missed in {room['name']}")
+    clock = FakeClock(slack.clock.now())
+    second = apps(clock=clock)
+    second.context.named.add("*")
+    async with second.listening(first.cursor):
+        await passing(clock, lambda: len(second.texts) == MOST_UNHEARD)
+    assert "3 channels" in second.context.problems[CATCH_UP]
+
+
+async def test_an_app_without_the_scope_for_direct_messages_still_asks_its_channels(
+    slack: SlackServer, apps: Apps
+) -> None:
+    ada = slack.user("Ada")
+    heard, listed = slack.channel("heard", ada), slack.channel("listed", ada)
+    first = apps()
+    async with first.listening():
+        slack.say(heard, ada, "before")
+        await until(lambda: first.texts)
+    slack.deliveries.subscribed.clear()
+    slack.scopes.discard("im:read")
+    slack.say(listed, ada, "missed")
+    clock = FakeClock(slack.clock.now())
+    second = apps(clock=clock)
+    second.context.named.add(listed["id"])
+    async with second.listening(first.cursor):
+        await passing(clock, lambda: second.texts)
+    assert second.texts == ["missed"]
+
+
+async def test_slack_a_mention_in_a_listed_channel_that_was_never_heard_is_answered_after_a_restart(
+    slack: SlackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOT", slack.bot_token)
+    monkeypatch.setenv("APP", slack.app_token)
+    monkeypatch.setattr(history, "PAUSE_SECONDS", 0.0)
+    ada = slack.user("Ada")
+    room = slack.channel("room", ada)
+    own: dict[str, Any] = {
+        "bot_token": "env:BOT",
+        "app_token": "env:APP",
+        "api_url": slack.api_url,
+        "access": {"senders": [ada["id"]], "channels": {room["id"]: {"senders": ["*"]}}},
+    }
+    async with at_work(tmp_path / "home", agent=ScriptedAgent(), slack=own) as (gateway, _):
+        while await gateway.store.cursor("slack", "default") is None:
+            await gateway.clock.sleep(0.002)
+    subscribed, slack.deliveries.subscribed = slack.deliveries.subscribed, type(slack.deliveries.subscribed)()
+    slack.say(room, ada, f"<@{slack.bot['id']}> in the room?")
+    slack.say(slack.dm(ada), ada, "in private?")
+    slack.deliveries.subscribed = subscribed
+    async with at_work(tmp_path / "home", agent=ScriptedAgent(), slack=own):
+        await until(lambda: len(slack.sent) == 2)
+    assert {message["channel"] for message in slack.sent} == {room["id"], slack.dm(ada)["id"]}

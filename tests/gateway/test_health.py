@@ -95,6 +95,14 @@ def test_what_an_adapter_reports_is_told_until_it_works_or_connects_again() -> N
     assert room.told == ("unauthorized", "the app was uninstalled")
 
 
+def test_a_note_is_told_of_an_account_that_works_all_the_same() -> None:
+    house = Board()
+    house.board.report(HERE, "catch-up", "3 channels were left out", is_note=True)
+    assert house.told == ("running", "3 channels were left out") and house.here.works
+    house.board.report(HERE, "intent", "the intent is off")
+    assert house.told == ("impaired", "3 channels were left out; the intent is off") and not house.here.works
+
+
 def test_refused_sends_are_still_told_after_the_adapter_connects_again() -> None:
     room = Board()
     room.board.attempted(HERE, REFUSED)

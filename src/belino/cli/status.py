@@ -89,10 +89,11 @@ def _show_running(answer: dict[str, Any]) -> None:
 
 
 def _account_line(account: Mapping[str, Any]) -> str:
-    """An account: in red, since when and why, if it does not work."""
+    """An account: in red, since when and why, if it does not work; else with what there is to know."""
     name = f"{account['platform']}:{account['account']}"
     if account["works"]:
-        return clean(f"account  {name} is {account['state']}")
+        note = f" ({account['reason']})" if account["reason"] else ""
+        return clean(f"account  {name} is {account['state']}{note}")
     why = f"{name} is {account['state']} since {local_time(account['since'])}: {account['reason']}"
     return f"{paint('account', 'red')}  {clean(why)}"
 

@@ -53,6 +53,7 @@ from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import Finding, MessageOutcome
+from belino.domain.places import CATCH_UP, left_out
 from belino.domain.ports import (
     Accept,
     AdapterContext,
@@ -60,6 +61,7 @@ from belino.domain.ports import (
     Hook,
     HookAnswer,
     Incoming,
+    KeepsCursor,
     OpensSockets,
     Question,
     hand_in,
@@ -219,6 +221,8 @@ class Adapter:
         self._me = SlackApp()
         self._workspace = ""
         self._cursor = SlackCursor()
+        self._is_behind = True
+        """Whether channels that were never heard from have still to be noted as missed."""
         self._hooks = HookInbox()
         self._let_in = asyncio.Event()
         self._gap = asyncio.Event()
@@ -228,7 +232,7 @@ class Adapter:
         """Listen until cancelled; the cursor holds the newest message of each channel and thread."""
         self._let_in.clear()
         await self._introduce()
-        self._cursor, self._heard = SlackCursor.read(cursor), False
+        self._cursor, self._heard, self._is_behind = SlackCursor.read(cursor), False, True
         await self._names.learn_channels()
         self._let_in.set()
         failure: BelinoError | None = None
@@ -412,6 +416,7 @@ class Adapter:
         now = self._context.clock.now()
         if not self._heard or (gap is not None and gap >= GAP_SECONDS):
             self._cursor.miss(now)
+            self._is_behind = True
         elif gap is not None:
             self._cursor.miss(now, within=LATELY, most=FEW_PLACES)
         self._heard = True
@@ -429,13 +434,37 @@ class Adapter:
             for arrival in arrivals:
                 self._cursor.note(arrival.conversation, arrival.id)
             self._cursor.caught_up(place)
-            cursors = [*[None] * (len(arrivals) - 1), self._cursor.write()]
+            cursors = [*[None] * (len(arrivals) - 1), self._written()]
             await hand_in(accept, list(zip(arrivals, cursors, strict=False)))
 
         while True:
             await self._gap.wait()
             self._gap.clear()
+            if self._is_behind:
+                await self._find_unheard(accept)
             await CatchUp(self._history, self._cursor, self._context.clock, take).run()
+            await self._keep(accept)
+
+    async def _find_unheard(self, accept: Accept) -> None:
+        """Note channels that were never heard from as missed: those that the access rules name, and direct messages."""
+        if self._cursor.reached or self._cursor.channels:
+            named = self._context.places.names
+            places = {own: at for own, at in self._names.joined.items() if named(own, self._view().server)}
+            if left := self._cursor.miss_unheard({**places, **await self._names.directs()}):
+                log.warning("channels that are not asked for what was missed there: %d", left)
+                self._context.report(CATCH_UP, left_out(left), is_note=True)
+        self._is_behind = False
+        await self._keep(accept)
+
+    async def _keep(self, accept: Accept) -> None:
+        if isinstance(accept, KeepsCursor):
+            await accept.keep_cursor(self._written())
+
+    def _written(self) -> str:
+        """The cursor; until channels that were never heard from are noted, it tells since when they are not."""
+        if not self._is_behind:
+            self._cursor.reach(self._context.clock.now())
+        return self._cursor.write()
 
     async def _take(self, payload: Raw, accept: Accept) -> None:
         """Commit the arrivals of an event; the cursor moves with its messages."""
@@ -478,7 +507,7 @@ class Adapter:
         for arrival in arrivals:
             if isinstance(arrival, Message):
                 self._cursor.note(arrival.conversation, arrival.id)
-                yield arrival, self._cursor.write()
+                yield arrival, self._written()
             else:
                 yield arrival, None
 

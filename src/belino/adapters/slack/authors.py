@@ -11,7 +11,7 @@ from math import isfinite
 from belino.adapters.slack.client import SlackClient
 from belino.domain.errors import AdapterError
 from belino.domain.message import UNKNOWN_AUTHOR, Author, ChatType, ConversationKey, language_tag
-from belino.net.json_fields import Raw, line, table, tables, words
+from belino.net.json_fields import Raw, count, line, table, tables, words
 from belino.net.rest import RateLimits
 
 PLATFORM = "slack"
@@ -46,6 +46,8 @@ CHANNELS_ASKED = {
     "limit": str(MOST_IN_PAGE),
 }
 """The fields of a users.conversations call for the channels that the app is in."""
+DIRECTS_ASKED = {**CHANNELS_ASKED, "types": "im"}
+"""The same for direct messages, apart: an app may lack the scope `im:read`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +165,11 @@ def moment(ts: str) -> datetime | None:
     return datetime.fromtimestamp(int(found[1]), UTC).replace(microsecond=int(found[2][:6].ljust(6, "0")))
 
 
+def changed_at(channel: Raw) -> float:
+    """When Slack made a conversation or last changed its settings, in seconds: its list tells of no messages."""
+    return max((count(channel, "updated") or 0) / 1000, count(channel, "created") or 0)
+
+
 class NameCache:
     """Cache of the names of a workspace's users and channels, filled by calls."""
 
@@ -176,6 +183,8 @@ class NameCache:
         self._not_before: dict[str, float] = {}
         self._listed = False
         self._slow_until = 0.0
+        self.joined: Mapping[str, float] = {}
+        """The channels that the app is in, and when Slack last changed each; messages are no change."""
 
     @property
     def directory(self) -> Directory:
@@ -190,9 +199,15 @@ class NameCache:
     async def learn_channels(self) -> int:
         """Fetch the channels that the app is in, by one call, and return their number."""
         told = await self._ask("users.conversations", CHANNELS_ASKED)
+        self.joined = {words(channel, "id"): changed_at(channel) for channel in tables(told, "channels")}
         for channel in tables(told, "channels"):
             self._keep(self._channels, words(channel, "id"), line(channel, "name"))
         return len(tables(told, "channels"))
+
+    async def directs(self) -> dict[str, float]:
+        """The direct conversations with the app, and when Slack last changed each."""
+        told = await self._ask("users.conversations", DIRECTS_ASKED)
+        return {words(channel, "id"): changed_at(channel) for channel in tables(told, "channels")}
 
     async def learn(self, channel: str, messages: Iterable[Raw]) -> None:
         """Fetch the names of author and mentioned users, within a short time; after a failure ids are shown instead."""

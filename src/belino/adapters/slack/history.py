@@ -3,7 +3,7 @@
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -12,6 +12,7 @@ from belino.adapters.slack.client import SlackClient, SlackRefused
 from belino.adapters.slack.send import comment_of, key_of
 from belino.domain.errors import BelinoError, RateLimited
 from belino.domain.message import ConversationKey
+from belino.domain.places import MOST_UNHEARD
 from belino.domain.ports import Clock
 from belino.domain.reply import OutgoingFile, Parcel, Receipt
 from belino.net.json_fields import Raw, count, from_json, table, tables, words
@@ -53,15 +54,36 @@ class SlackCursor:
     """By channel and first message, separated by a space."""
     missed: dict[str, str] = field(default_factory=dict)
     """Channels and threads with a gap, and its start; stored, so that a restart continues."""
+    reached: str = ""
+    """Until then nothing is missing in channels that were never heard from; empty at the first start."""
 
     @classmethod
     def read(cls, cursor: str | None) -> "SlackCursor":
         raw = from_json(cursor or "")
-        return cls(channels=_stamps(raw, "channels"), threads=_stamps(raw, "threads"), missed=_stamps(raw, "missed"))
+        stamps = {key: _stamps(raw, key) for key in ("channels", "threads", "missed")}
+        return cls(**stamps, reached=stamp(raw, "reached"))
 
     def write(self) -> str:
-        told = {"channels": self.channels, "threads": self.threads}
-        return json.dumps(told | ({"missed": self.missed} if self.missed else {}), separators=(",", ":"))
+        told: dict[str, object] = {"channels": self.channels, "threads": self.threads}
+        told |= {"missed": self.missed} if self.missed else {}
+        return json.dumps(told | ({"reached": self.reached} if self.reached else {}), separators=(",", ":"))
+
+    def reach(self, now: datetime) -> None:
+        """Note that nothing is missing until now, besides what is noted as missed."""
+        self.reached = f"{(now - SKEW).timestamp():.6f}"
+
+    def miss_unheard(self, places: Mapping[str, float]) -> int:
+        """Note channels that were never heard from, the last changed as the first to fetch; returns how many are left.
+
+        They come after those that were heard.
+        """
+        since = self.reached or max(self.channels.values(), default="", key=float)
+        if not since:
+            return 0
+        unheard = sorted((own for own in places if own not in self.channels), key=lambda own: places[own])
+        asked = unheard[-MOST_UNHEARD:]
+        self.missed = {own: since for own in asked if own not in self.missed} | self.missed
+        return len(unheard) - len(asked)
 
     def note(self, conversation: ConversationKey, ts: str) -> None:
         """Note a received message."""

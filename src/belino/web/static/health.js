@@ -9,7 +9,7 @@ const keyOf = ({ platform, account }) => `${platform}:${account}`;
 const nameOf = ({ platform, account }) => (account === "default" ? platform : `${platform} · ${account}`);
 
 function stateOf({ works, state, since, reason }) {
-  if (works) return state;
+  if (works) return reason ? `${state}; ${reason}` : state;
   return `${state} since ${format.when(since)}: ${reason}`;
 }
 
