@@ -162,10 +162,12 @@ class Understanding:
 
     async def told(self, record: RefRecord, conversation: ConversationKey) -> ItemReading | None:
         """The platform's own whole transcript, where this kind of media is read; None if there is none."""
+        if (heard := told_item(record.ref)) is None:
+            return None
         store = self._room.store
         kind = await store.chat_type(conversation.whole_channel) if store is not None else None
         situation = Situation(conversation=conversation, chat_type=kind or ChatType.DIRECT)
-        return told_item(record.ref) if self._may_tell(record, situation) else None
+        return heard if self._may_tell(record, situation) else None
 
     def _may_tell(self, record: RefRecord, situation: Situation) -> bool:
         return why_not(CAPABILITIES[record.ref.kind], self._tools, situation) is None
