@@ -218,6 +218,24 @@ async def test_only_senders_who_may_command_answer_for_a_permission(house: House
         assert told.behavior == "deny"
 
 
+async def test_a_permission_is_answered_by_a_button_of_a_sender_who_may_command(house: House) -> None:
+    wire = house.prepare()
+    wire.limits = replace(wire.limits, buttons=True)
+    async with house.at_work() as gateway:
+        await house.ask(gateway, house.say(channel="team", author=ANN, addressed=True))
+        (first,) = await given(house, gateway, TEAM)
+        await gateway.channel_inbox.ask(TEAM, BASH)
+        await until(lambda: any(parcel.buttons for parcel in house.wire.seen))
+        allow, deny = house.wire.seen[-1].buttons
+        assert (allow.label, deny.label) == ("Allow", "Deny")
+        await gateway.accept(house.say("", channel="team", author=EVE, addressed=True, press=allow.key))
+        assert await given(house, gateway, TEAM, after=first.seq) == []
+        await house.ask(gateway, house.say("", channel="team", author=BOB, addressed=True, press=deny.key))
+        (told,) = await given(house, gateway, TEAM, after=first.seq)
+        assert isinstance(told, PermissionAnswer)
+        assert (told.request_id, told.behavior) == ("abcde", "deny")
+
+
 class Client:
     """Claude Code's end of the relay's pipes."""
 
