@@ -41,7 +41,7 @@ async def test_a_token_from_the_command_line_opens_the_tools_of_its_conversation
         ):
             tools = {tool.name for tool in (await client.list_tools()).tools}
             reading = {"list_media", "fetch_media", "channel_context", "channel_messages"}
-            assert tools == reading | {"send_media", "send_message", "react", "edit_message"}
+            assert tools == reading | {"send_media", "send_message", "react", "edit_message", "ask_user"}
             listed = (await client.call_tool("list_media", {})).content[0]
             assert isinstance(listed, TextContent)
             assert ref in listed.text
