@@ -440,6 +440,8 @@ class Adapter:
                 arrivals += await self._arrivals(event, accept)
                 if words(event, "t") in ("READY", "RESUMED"):
                     self._let_in.set()
+                if words(event, "t") == "RESUMED":
+                    self._cursor.is_behind = False  # Discord has sent everything
             await self._hand_in(arrivals, accept, self._session)
 
     async def _arrivals(self, event: Raw, accept: Accept) -> Sequence[Arrival]:

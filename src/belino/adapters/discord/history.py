@@ -281,7 +281,7 @@ class UnheardChannels:
             return
         server = identity(told, "id")
         self.awaited.discard(server)
-        for each in channels_in(told) if cursor.since else ():
+        for each in channels_in(told) if cursor.is_behind else ():
             own, newest = identity(each, "id"), identity(each, "last_message_id")
             place = channels.get(own)
             channel = place.parent if place is not None and place.is_thread else own
