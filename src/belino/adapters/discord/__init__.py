@@ -384,7 +384,8 @@ class Adapter:
 
     async def check(self) -> Sequence[Finding]:
         """Token, intents, servers and permissions, for the doctor."""
-        return await check_bot(self._client, name=f"{PLATFORM}:{self._context.account}")
+        name = f"{PLATFORM}:{self._context.account}"
+        return await check_bot(self._client, name=name, in_threads=self._config.reply_in_threads)
 
     async def check_channels(self, channels: Sequence[str]) -> Sequence[Finding]:
         """Listed channels that the bot cannot read, for the doctor."""

@@ -15,7 +15,13 @@ from belino.adapters.discord.authors import (
     first_at,
     identity,
 )
-from belino.adapters.discord.client import UNKNOWN_CHANNEL, UNKNOWN_MESSAGE, DiscordClient, DiscordRefused
+from belino.adapters.discord.client import (
+    NOT_PERMITTED,
+    UNKNOWN_CHANNEL,
+    UNKNOWN_MESSAGE,
+    DiscordClient,
+    DiscordRefused,
+)
 from belino.adapters.discord.parse import DiscordParseContext, parse_message
 from belino.adapters.discord.send import MESSAGE, MESSAGES, channel_of, nonce_of
 from belino.adapters.discord.socket import GatewaySession
@@ -33,7 +39,7 @@ PAGE = 100
 MOST_PAGES = 10
 LONGEST_WAIT = 60.0
 
-_CLOSED = frozenset({UNKNOWN_CHANNEL, 50001, 50013})
+_CLOSED = frozenset({UNKNOWN_CHANNEL, 50001, NOT_PERMITTED})
 
 MOST_SENT_PAGES = 5
 # Allowed difference between Discord's clock and ours.
