@@ -7,7 +7,7 @@ import pytest
 
 from adapters.discord_harness import Bot
 from belino.adapters.discord import Config, hosts
-from belino.adapters.discord.doctor import PERMISSIONS, invite_link
+from belino.adapters.discord.doctor import FOR_THREADS, PERMISSIONS, invite_link
 from belino.domain.errors import ConfigError
 from belino.domain.outcome import Finding
 from belino.net.redact import Secret
@@ -61,6 +61,18 @@ async def test_a_missing_intent_an_empty_world_and_missing_permissions_have_thei
     assert (await found(discord_bot))["permissions"].says == "in Hikers its role lacks Attach Files"
     discord.fail(GUILDS, answer([{"id": "1", "name": "Hikers", "permissions": "8"}]))
     assert "permissions" not in await found(discord_bot)
+
+
+async def test_a_bot_that_answers_in_threads_needs_the_permission_to_create_them(
+    discord: DiscordServer, discord_bot: Bot, discord_bot_at: Callable[..., Bot]
+) -> None:
+    guild = {"id": "1", "name": "Hikers", "permissions": str(sum(PERMISSIONS.values()))}
+    discord.fail(GUILDS, answer([guild]))
+    assert "permissions" not in await found(discord_bot)
+    discord.fail(GUILDS, answer([guild]))
+    findings = await found(discord_bot_at(discord, reply_in_threads=True))
+    assert findings["permissions"].says == "in Hikers its role lacks Create Public Threads"
+    assert invite_link(BOT_ID, {**PERMISSIONS, **FOR_THREADS}) in findings["permissions"].cure
 
 
 async def test_what_cannot_be_looked_at_is_said_and_keeps_nothing_else_from_being_seen(

@@ -8,7 +8,7 @@ import pytest
 
 from adapters.discord_harness import Bot
 from adapters.harness import until
-from adapters.in_house import at_work
+from adapters.in_house import at_work, kept
 from adapters.slack_harness import Apps, passing
 from belino.adapters.slack import history
 from belino.domain.message import SERVER
@@ -91,16 +91,22 @@ async def test_the_first_direct_messages_of_a_listed_person_are_caught_up_and_th
 
 
 @pytest.mark.usefixtures("brisk_discord")
-async def test_at_the_first_start_no_channel_is_asked(discord: DiscordServer, discord_bot: Bot) -> None:
+async def test_at_the_first_start_no_channel_is_asked(
+    discord: DiscordServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", TOKEN)
     ada = discord.user("ada")
     room = discord.channel(discord.guild("Club", ada), "room")
     discord.say(room, ada, "long ago")
-    discord_bot.context.named.add(room["id"])
-    discord_bot.context.senders.append(ada["id"])
-    async with discord_bot.listening():
-        discord.say(room, ada, "now")
-        await until(lambda: discord_bot.texts)
-    assert discord_bot.texts == ["now"] and not discord.calls[HISTORY] and not discord.calls[OPENED]
+    settings = {"token": "env:TOKEN", "api_url": discord.api_url, "cdn_url": discord.cdn.url}
+    access = {"senders": [ada["id"]], "channels": {room["id"]: {"senders": ["*"]}}}
+    async with at_work(tmp_path / "home", discord={**settings, "access": access}) as (gateway, _):
+        await gateway.adapters["discord", "default"].connected()  # type: ignore[attr-defined]
+        discord.say(ada, ada, "now")
+        await until(lambda: discord.sent)
+        assert await kept(gateway, room["id"]) == ()
+    assert discord.calls[HISTORY] == 1, "the context of the direct message"
+    assert not discord.calls[OPENED]
 
 
 @pytest.mark.usefixtures("brisk_discord")

@@ -50,6 +50,18 @@ async def test_without_the_permission_for_threads_the_answer_is_a_reply_in_the_c
         assert answer["message_reference"]["message_id"] == asked["id"]
 
 
+async def test_an_answer_that_may_not_be_written_in_its_thread_is_in_the_channel_and_says_so(tmp_path: Path) -> None:
+    async with DiscordServer() as discord:
+        club = BusyServer(discord, tmp_path / "home")
+        thread = discord.thread(club.room, club.ann, "trips")
+        discord.forbid(club.room, "SEND_MESSAGES_IN_THREADS")
+        async with club.gateway():
+            discord.say(thread, club.ann, f"{DISCORD_BOT} who comes?")
+            await until(lambda: club.answers())
+        (answer,) = discord.sent
+        assert answer["channel_id"] == club.room["id"] and "Send Messages in Threads" in answer["content"]
+
+
 @pytest.mark.parametrize(("code", "why"), [(10003, "is gone"), (50083, "is archived"), (160005, "is locked")])
 async def test_the_answer_for_a_closed_thread_of_discord_is_in_its_channel(tmp_path: Path, code: int, why: str) -> None:
     async with DiscordServer() as discord:

@@ -384,7 +384,8 @@ class Adapter:
 
     async def check(self) -> Sequence[Finding]:
         """Token, intents, servers and permissions, for the doctor."""
-        return await check_bot(self._client, name=f"{PLATFORM}:{self._context.account}")
+        name = f"{PLATFORM}:{self._context.account}"
+        return await check_bot(self._client, name=name, in_threads=self._config.reply_in_threads)
 
     async def check_channels(self, channels: Sequence[str]) -> Sequence[Finding]:
         """Listed channels that the bot cannot read, for the doctor."""
@@ -440,6 +441,8 @@ class Adapter:
                 arrivals += await self._arrivals(event, accept)
                 if words(event, "t") in ("READY", "RESUMED"):
                     self._let_in.set()
+                if words(event, "t") == "RESUMED":
+                    self._cursor.is_behind = False  # Discord has sent everything
             await self._hand_in(arrivals, accept, self._session)
 
     async def _arrivals(self, event: Raw, accept: Accept) -> Sequence[Arrival]:

@@ -25,6 +25,7 @@ ANSWER_BYTES = 16 * 1024 * 1024
 # Discord requires this form of User-Agent and blocks clients without it.
 USER_AGENT = "DiscordBot (https://belino.invalid, 1)"
 
+NOT_PERMITTED = 50013
 UNKNOWN_CHANNEL, UNKNOWN_MESSAGE, UNKNOWN_EMOJI = 10003, 10008, 10014
 INVALID_FORM = 50035
 VOICE_REFUSED = frozenset({50159, 50160, 50161, 50173})
@@ -43,7 +44,7 @@ _SENTENCES = {
     50001: "the bot does not see this channel; invite it there, or give its role View Channel",
     50007: "this person takes no direct messages from the bot",
     50008: "this channel takes no text",
-    50013: "the bot may not do this here; its role needs Send Messages, Attach Files and Read Message History",
+    NOT_PERMITTED: "the bot may not do this here; its role needs Send Messages, Attach Files and Read Message History",
     50083: "the thread is archived and locked",
     160005: "the thread is locked",
     200000: "the server's moderation rules block this text",
@@ -201,10 +202,12 @@ class DiscordRefused(AdapterError):
         """The names of the invalid fields."""
 
 
-def refusal(error: DiscordRefused) -> Undeliverable:
-    """A refused call as a domain error."""
+def refusal(error: DiscordRefused, *, in_thread: bool = False) -> Undeliverable:
+    """A refused call as a domain error; without the permission for a thread, its channel may still accept it."""
     if error.status == 413:
         return Undeliverable(_SENTENCES[40005])
+    if in_thread and error.code == NOT_PERMITTED:
+        return PlaceClosed("the bot may not write in this thread; its role needs Send Messages in Threads")
     known = _SENTENCES.get(error.code)
     if known and error.code in CLOSED_THREAD:
         return PlaceClosed(known)

@@ -1,6 +1,6 @@
 """Doctor checks of a bot: its token, intents, servers and gateway."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 from belino.adapters.discord.authors import CATEGORY, as_identity, identity, read_channel
 from belino.adapters.discord.client import DiscordClient, DiscordRefused
@@ -20,14 +20,17 @@ PERMISSIONS = {
     "Send Messages in Threads": 1 << 38,
     "Send Voice Messages": 1 << 46,
 }
+FOR_THREADS = {"Create Public Threads": 1 << 35}
+"""What `reply_in_threads` needs besides."""
 SERVERS_NAMED = 5
 FEW_SESSIONS = 10
 MOST_CHANNELS, NAMED = 20, 40
 EVERY = "*"
 
 
-async def check_bot(client: DiscordClient, *, name: str) -> tuple[Finding, ...]:
+async def check_bot(client: DiscordClient, *, name: str, in_threads: bool = False) -> tuple[Finding, ...]:
     """All findings, by four calls that change nothing."""
+    wanted = PERMISSIONS | (FOR_THREADS if in_threads else {})
     try:
         me = as_table(await client.call("GET", "/users/@me"))
     except AdapterError as error:
@@ -36,18 +39,18 @@ async def check_bot(client: DiscordClient, *, name: str) -> tuple[Finding, ...]:
     who = line(me, "username")
     found = [Finding(name=f"{name} token", ok=True, says=f"it is {who}'s" if who else "it is valid")]
     # Early bots have another id than their application, whose id the link needs.
-    link = invite_link(identity(me, "id"))
+    link = invite_link(identity(me, "id"), wanted)
     try:
         application = as_table(await client.call("GET", "/applications/@me"))
-        link = invite_link(identity(application, "id") or identity(me, "id"))
+        link = invite_link(identity(application, "id") or identity(me, "id"), wanted)
         found.append(_intent(application, name))
     except AdapterError as error:
         found.append(Finding(name=f"{name} intent", ok=False, says=str(error)))
-    for look in (_servers, _gateway):
+    for part, look in (("servers", _servers(client, name, link, wanted)), ("gateway", _gateway(client, name))):
         try:
-            found += [finding async for finding in look(client, name, link)]
+            found += [finding async for finding in look]
         except AdapterError as error:
-            found.append(Finding(name=f"{name} {look.__name__.strip('_')}", ok=False, says=str(error)))
+            found.append(Finding(name=f"{name} {part}", ok=False, says=str(error)))
     return tuple(found)
 
 
@@ -76,10 +79,10 @@ async def _channel(client: DiscordClient, channel: str, name: str) -> Finding | 
     return Finding(name=f"{name} channel {channel[:NAMED]}", ok=False, says=says, cure=cure)
 
 
-def invite_link(application: str) -> str:
+def invite_link(application: str, wanted: Mapping[str, int] = PERMISSIONS) -> str:
     """The invitation link for an administrator, with only the permissions that the bot needs."""
-    wanted = sum(PERMISSIONS.values())
-    return f"https://discord.com/oauth2/authorize?client_id={application}&scope=bot&permissions={wanted}"
+    bits = sum(wanted.values())
+    return f"https://discord.com/oauth2/authorize?client_id={application}&scope=bot&permissions={bits}"
 
 
 def _intent(application: Raw, name: str) -> Finding:
@@ -94,7 +97,7 @@ def _intent(application: Raw, name: str) -> Finding:
     )
 
 
-async def _servers(client: DiscordClient, name: str, link: str) -> AsyncIterator[Finding]:
+async def _servers(client: DiscordClient, name: str, link: str, wanted: Mapping[str, int]) -> AsyncIterator[Finding]:
     servers = as_tables(await client.call("GET", "/users/@me/guilds"))
     if not servers:
         cure = f"Open {link} and choose a server; people can only write to it if they share one with it."
@@ -103,16 +106,16 @@ async def _servers(client: DiscordClient, name: str, link: str) -> AsyncIterator
     names = ", ".join(line(server, "name", most=40) for server in servers[:SERVERS_NAMED])
     more = f" and {len(servers) - SERVERS_NAMED} more" if len(servers) > SERVERS_NAMED else ""
     yield Finding(name=f"{name} servers", ok=True, says=f"it is in {names}{more}; to let it into another, open {link}")
-    for finding in _lacking(servers, name, link):
+    for finding in _lacking(servers, name, link, wanted):
         yield finding
 
 
-def _lacking(servers: tuple[Raw, ...], name: str, link: str) -> Iterator[Finding]:
+def _lacking(servers: tuple[Raw, ...], name: str, link: str, wanted: Mapping[str, int]) -> Iterator[Finding]:
     for server in servers:
         held = words(server, "permissions")
         if not held.isdigit() or int(held) & ADMINISTRATOR:
             continue
-        lacks = [label for label, bit in PERMISSIONS.items() if not int(held) & bit]
+        lacks = [label for label, bit in wanted.items() if not int(held) & bit]
         if lacks:
             says = f"in {line(server, 'name', most=40)} its role lacks {', '.join(lacks)}"
             yield Finding(
@@ -120,7 +123,7 @@ def _lacking(servers: tuple[Raw, ...], name: str, link: str) -> Iterator[Finding
             )
 
 
-async def _gateway(client: DiscordClient, name: str, link: str) -> AsyncIterator[Finding]:
+async def _gateway(client: DiscordClient, name: str) -> AsyncIterator[Finding]:
     limit = table(as_table(await client.call("GET", "/gateway/bot")), "session_start_limit")
     left = count(limit, "remaining")
     good = left is None or left >= FEW_SESSIONS

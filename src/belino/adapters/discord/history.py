@@ -15,7 +15,13 @@ from belino.adapters.discord.authors import (
     first_at,
     identity,
 )
-from belino.adapters.discord.client import UNKNOWN_CHANNEL, UNKNOWN_MESSAGE, DiscordClient, DiscordRefused
+from belino.adapters.discord.client import (
+    NOT_PERMITTED,
+    UNKNOWN_CHANNEL,
+    UNKNOWN_MESSAGE,
+    DiscordClient,
+    DiscordRefused,
+)
 from belino.adapters.discord.parse import DiscordParseContext, parse_message
 from belino.adapters.discord.send import MESSAGE, MESSAGES, channel_of, nonce_of
 from belino.adapters.discord.socket import GatewaySession
@@ -33,7 +39,7 @@ PAGE = 100
 MOST_PAGES = 10
 LONGEST_WAIT = 60.0
 
-_CLOSED = frozenset({UNKNOWN_CHANNEL, 50001, 50013})
+_CLOSED = frozenset({UNKNOWN_CHANNEL, 50001, NOT_PERMITTED})
 
 MOST_SENT_PAGES = 5
 # Allowed difference between Discord's clock and ours.
@@ -281,7 +287,7 @@ class UnheardChannels:
             return
         server = identity(told, "id")
         self.awaited.discard(server)
-        for each in channels_in(told) if cursor.since else ():
+        for each in channels_in(told) if cursor.is_behind else ():
             own, newest = identity(each, "id"), identity(each, "last_message_id")
             place = channels.get(own)
             channel = place.parent if place is not None and place.is_thread else own

@@ -74,7 +74,7 @@ async def send(client: DiscordClient, parcel: Parcel, *, previews: bool = True) 
         except DiscordRefused as error:
             reduced = _reduced(parcel, error)
             if reduced == parcel:
-                raise refusal(error) from error
+                raise refusal(error, in_thread=parcel.conversation.thread is not None) from error
             parcel = reduced
 
 

@@ -416,7 +416,7 @@ class Adapter:
         now = self._context.clock.now()
         if not self._heard or (gap is not None and gap >= GAP_SECONDS):
             self._cursor.miss(now)
-            self._is_behind = True
+            self._is_behind = bool(self._cursor.reached or self._cursor.channels)
         elif gap is not None:
             self._cursor.miss(now, within=LATELY, most=FEW_PLACES)
         self._heard = True
@@ -440,14 +440,13 @@ class Adapter:
         while True:
             await self._gap.wait()
             self._gap.clear()
-            if self._is_behind:
-                await self._find_unheard(accept)
+            await self._find_unheard(accept)
             await CatchUp(self._history, self._cursor, self._context.clock, take).run()
             await self._keep(accept)
 
     async def _find_unheard(self, accept: Accept) -> None:
         """Note channels that were never heard from as missed: those that the access rules name, and direct messages."""
-        if self._cursor.reached or self._cursor.channels:
+        if self._is_behind:
             named = self._context.places.names
             places = {own: at for own, at in self._names.joined.items() if named(own, self._view().server)}
             if left := self._cursor.miss_unheard({**places, **await self._names.directs()}):
