@@ -7,7 +7,7 @@ import pytest
 
 from belino.config import Config
 from belino.delivery.send import DeliveryConfig
-from belino.delivery.typing import ANSWERED, FAILED, WAITS, WORKS, SignMode
+from belino.delivery.typing import ANSWERED, FAILED, TYPING_SECONDS, WAITS, WORKS, SignMode
 from belino.domain.errors import AgentError, Undeliverable
 from belino.domain.message import ConversationKey
 from belino.domain.turn import ReplyPart, Turn
@@ -74,7 +74,10 @@ async def test_typing_is_shown_where_it_exists(house: SignHouse) -> None:
     agent = house.agent = HungAgent()
     async with house.at_work() as gateway:
         await gateway.accept(house.say())
-        await until(lambda: agent.running and wire.shown)
+        await until(lambda: agent.running)
+        assert not wire.shown
+        await house.clock.advance(TYPING_SECONDS)
+        await until(lambda: wire.shown)
     assert house.reactions == []
 
 
@@ -84,7 +87,9 @@ async def test_a_reaction_takes_the_place_of_typing_that_cannot_be_shown(house: 
     async with house.at_work() as gateway:
         message = house.say()
         await gateway.accept(message)
-        await until(lambda: agent.running and house.reactions)
+        await until(lambda: agent.running)
+        await house.clock.advance(TYPING_SECONDS)
+        await until(lambda: house.reactions)
     assert house.reactions == [(message.id, WORKS, True)]
 
 

@@ -318,7 +318,9 @@ async def test_typing_is_shown_with_what_the_agent_is_doing_and_its_failure_harm
     agent = house.agent = NotingAgent()
     async with house.at_work() as gateway:
         await gateway.accept(house.say())
-        await until(lambda: agent.noted and shown)
+        await until(lambda: agent.noted)
+        await house.clock.advance(0.4)
+        await until(lambda: shown)
         for times in (2, 3):
             await house.clock.advance(4)
             await until(lambda: len(shown) == times)  # noqa: B023 - awaited within its round

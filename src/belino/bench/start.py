@@ -93,25 +93,26 @@ def _answered_by(url: str) -> tuple[float, float]:
         agent = f'kind = "llm"\nmodel = "openai:gpt-4o"\napi = "chat"\nbase_url = "{url}"\n'
         (home / "belino.toml").write_text(f"[server]\nport = 0\n[agent]\n{agent}", encoding="utf-8")
         with GatewayProcess(home) as gateway:
-            _settled(gateway.pid)
-            spent = [_settled(gateway.pid)]
+            settled_cpu(gateway.pid)
+            spent = [settled_cpu(gateway.pid)]
             for number in range(1, ANSWERS + 1):
-                _turn(gateway, number, picture=False)
-                spent.append(_settled(gateway.pid))
+                web_turn(gateway, number, picture=False)
+                spent.append(settled_cpu(gateway.pid))
     costs = [after - before for before, after in pairwise(spent)]
     return costs[0], max(sum(costs[1:]) / len(costs[1:]), 1 / os.sysconf("SC_CLK_TCK"))
 
 
-def _settled(pid: int) -> float:
+def settled_cpu(pid: int) -> float:
     """CPU seconds of a process once it rests."""
     pause, before = threading.Event(), -1.0
-    while (now := _process_cpu(pid)) != before:
+    while (now := process_cpu(pid)) != before:
         before = now
         pause.wait(REST_SECONDS)
     return now
 
 
-def _process_cpu(pid: int) -> float:
+def process_cpu(pid: int) -> float:
+    """CPU seconds of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -148,11 +149,12 @@ def _gateway() -> tuple[float, float]:
         cpu = _children_cpu() - before
         with gateway:
             for number in range(1, TURNS + 1):
-                _turn(gateway, number)
+                web_turn(gateway, number)
             return cpu, resident(gateway.pid)
 
 
-def _turn(gateway: GatewayProcess, number: int, *, picture: bool = True) -> None:
+def web_turn(gateway: GatewayProcess, number: int, *, picture: bool = True) -> None:
+    """Ask something in the web chat, and wait for the answer."""
     shown = {
         "mime_type": "image/png",
         "file_name": f"{number}.png",

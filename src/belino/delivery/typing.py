@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 EVERY_SECONDS = 4.0
 """Platforms stop showing an indicator after about five seconds."""
 CALL_SECONDS = 10.0
+TYPING_SECONDS = 0.4
+"""An answer that comes within this time needs no indicator."""
 UPLOAD_SECONDS = 1.0
 """A file that is sent within this time needs no indicator."""
 WAITS, WORKS, ANSWERED, FAILED = "⏳", "👀", "✅", "⚠️"
@@ -71,6 +73,7 @@ class Signs:
         """Show that a message is being answered, until cancelled; `note` says what a tool is doing."""
         adapter = self._adapters.get((conversation.platform, conversation.account))
         if self.mode in ("auto", "typing") and isinstance(adapter, ShowsTyping):
+            await self._clock.sleep(TYPING_SECONDS)
             await keep_showing(lambda: adapter.show_typing(conversation, note()), self._clock)
         if self.mode in ("auto", "reaction"):  # also where typing cannot be shown
             self._want(conversation, message_id, WORKS)

@@ -33,6 +33,11 @@ class ModelHttp:
         }
         self._client = Client(hosts=(parse_url(url).host_port,))
 
+    @staticmethod
+    def load() -> None:
+        """Import what the first request needs, which takes a moment."""
+        import belino.net.connect  # noqa: F401
+
     async def events(self, body: Json) -> AsyncGenerator[Json]:
         """The events that answer a request, as they come."""
         begun = False

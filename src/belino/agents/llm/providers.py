@@ -269,10 +269,12 @@ def open_model(chosen: Chosen, key: str | None, *, max_tokens: int) -> ModelClie
 def _own_client(chosen: Chosen, key: str, max_tokens: int) -> ModelClient:
     from belino.agents.llm.anthropic import AnthropicClient
     from belino.agents.llm.chat import ChatClient
+    from belino.agents.llm.http import ModelHttp
     from belino.agents.llm.prices import Prices
 
     prices = Prices(chosen.provider, chosen.url)
     prices.load()
+    ModelHttp.load()
     client = AnthropicClient if chosen.wire == "messages" else ChatClient
     return client(name=chosen.name, url=chosen.url, key=key, max_tokens=max_tokens, prices=prices)
 
