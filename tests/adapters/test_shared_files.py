@@ -1,5 +1,7 @@
 """The same file twice, and a platform's own transcript, in the whole house: what is known is not fetched."""
 
+import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -7,6 +9,8 @@ import pytest
 
 from adapters.harness import until
 from adapters.in_house import at_work, kept, seen
+from belino.domain.errors import ToolError
+from belino.domain.media import TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.gateway.gateway import Gateway
@@ -14,6 +18,7 @@ from belino.gateway.reading_attempts import item_json
 from belino.testing import DiscordServer, FakeUpload, SlackServer, TelegramServer, make_jpeg
 from belino.testing.discord.request import CDN
 from belino.understanding.told import BEGINNING
+from cli.shell import run_belino
 
 
 async def fetched(gateway: Gateway, platform: str, channel: str) -> list[MediaOutcome]:
@@ -126,3 +131,40 @@ async def test_slacks_own_transcript_is_read_without_bytes_and_calls_and_marked_
     assert (record.attempt.provider, record.attempt.reason, record.attempt.cached) == ("slack", BEGINNING, True)
     assert item is not None and cast("list[dict[str, Any]]", item["readings"])[0]["partial"] is True
     assert (slack.calls["files.info"], slack.downloads) == (0, [])
+
+
+WHOLE = {"status": "complete", "preview": {"content": "Can you move the meeting?", "has_more": False}}
+
+
+async def test_slacks_own_transcript_is_given_by_the_tool_and_the_command_line_without_bytes_and_calls(
+    slack: SlackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = slack.user("Ada")
+    async with at_work(tmp_path / "home", slack=slack_settings(slack, monkeypatch)) as (gateway, _):
+        await until(lambda: slack.socket_mode.connections)
+        slack.say(ada, ada, voice=FakeUpload(content=bytes(2000), duration=12, extra={"transcription": WHOLE}))
+        heard = await seen(gateway, slack.dm(ada)["id"], lambda message: message.media)
+        ref = heard.media[0].id
+        (block,) = await gateway.toolbox(heard.conversation).call("fetch_media", {"ref": ref, "as": "transcript"})
+        asked = partial(run_belino, "media", "fetch", ref, "--as", "transcript", home=tmp_path / "home", environment={})
+        done = await asyncio.to_thread(asked)
+    assert isinstance(block, TextBlock) and "Can you move the meeting?" in block.text
+    assert (done.returncode, done.stdout.strip()) == (0, "Can you move the meeting?"), done.stderr
+    assert (slack.calls["files.info"], slack.downloads) == (0, [])
+
+
+async def test_where_sounds_are_not_read_slacks_own_transcript_is_not_read_either(
+    slack: SlackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada, off = slack.user("Ada"), {"tools": {"media": {"audio": {"enabled": False}}}}
+    async with at_work(tmp_path / "home", more=off, slack=slack_settings(slack, monkeypatch)) as (gateway, _):
+        await until(lambda: slack.socket_mode.connections)
+        slack.say(ada, ada, voice=FakeUpload(content=bytes(2000), duration=12, extra={"transcription": WHOLE}))
+        await until(lambda: slack.sent)
+        heard = (await kept(gateway, slack.dm(ada)["id"]))[0]
+        attempts = await gateway.store.attempts(ref=heard.media[0].id)
+        with pytest.raises(ToolError):
+            await gateway.toolbox(heard.conversation).call(
+                "fetch_media", {"ref": heard.media[0].id, "as": "transcript"}
+            )
+    assert not attempts

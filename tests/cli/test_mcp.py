@@ -3,6 +3,7 @@
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ def answers(home: Path, *lines: str) -> list[dict[str, object]]:
 def test_a_line_that_is_no_request_is_answered_with_an_error_and_the_next_is_read(
     tmp_path: Path, line: str, code: int
 ) -> None:
-    request = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/list"})
+    request = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "prompts/list"})
     told = {str(answer["id"]): answer["error"] for answer in answers(tmp_path / "home", line, request)}
     assert told["None"]["code"] == code  # type: ignore[index]
     assert told["7"]["code"] == UNAVAILABLE  # type: ignore[index]
@@ -36,7 +37,7 @@ def test_a_line_that_is_no_request_is_answered_with_an_error_and_the_next_is_rea
 
 def test_lines_are_utf8_whatever_the_locale_says_and_one_that_is_not_ends_nothing(tmp_path: Path) -> None:
     out = io.StringIO()
-    sent = b'"\xff\n' + json.dumps({"jsonrpc": "2.0", "id": "é", "method": "tools/list"}, ensure_ascii=False).encode()
+    sent = b'"\xff\n' + json.dumps({"jsonrpc": "2.0", "id": "é", "method": "prompts/list"}, ensure_ascii=False).encode()
     Relay(Home.at(tmp_path / "home"), MAIN, out).serve(io.TextIOWrapper(io.BytesIO(sent), encoding="ascii"))
     told = {answer["id"]: answer["error"]["code"] for answer in map(json.loads, out.getvalue().splitlines())}
     assert told == {None: PARSE_ERROR, "é": UNAVAILABLE}
@@ -59,6 +60,20 @@ def test_a_file_that_the_gateway_names_has_its_path_for_a_client_on_this_machine
     assert located == [f"File: {folder}/a---web_k3v9d0q2m7xa.pdf (application/pdf)", *texts[1:]]
 
 
-def test_without_a_gateway_it_says_so_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["mcp", "--conversation", str(MAIN), "--home", str(tmp_path / "home")]) == NOT_RUNNING
+def test_without_a_gateway_a_client_connects_and_every_call_says_that_none_runs(tmp_path: Path) -> None:
+    start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    asked = [("initialize", start), ("tools/list", {}), ("tools/call", {"name": "list_media"}), ("resources/list", {})]
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": place, "method": method, "params": params})
+        for place, (method, params) in enumerate(asked)
+    ]
+    told: dict[object, Any] = {answer["id"]: answer for answer in answers(tmp_path / "home", *lines)}
+    assert told[0]["result"]["protocolVersion"] == "2025-06-18"
+    assert told[1]["result"] == {"tools": []}
+    assert told[2]["result"]["isError"] and "start it with `belino serve`" in str(told[2])
+    assert "start it with `belino serve`" in told[3]["error"]["message"]
+
+
+def test_a_channel_needs_a_gateway(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mcp", "--channel", "--conversation", str(MAIN), "--home", str(tmp_path / "home")]) == NOT_RUNNING
     assert "start it with `belino serve`" in capsys.readouterr().err

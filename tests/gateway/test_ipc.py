@@ -291,6 +291,69 @@ async def test_a_flood_is_looked_at_a_bounded_number_at_a_time_and_others_are_an
         assert len(list(unread.iterdir())) <= ipc.UNREAD + ipc.AT_ONCE
 
 
+async def test_a_huge_file_is_refused_without_being_read(dock: Dock) -> None:
+    async with dock.at_work() as gateway:
+        _, ref = await picture(dock, gateway)
+        with (dock.folder() / "requests" / "huge.json").open("wb") as file:
+            file.truncate(1 << 40)
+        assert "larger than" in str((await dock.response(gateway, "huge"))["error"])
+        with (dock.folder() / "media" / "huge.bin").open("wb") as file:
+            file.truncate(1 << 40)
+        assert not (await dock.ask_tool(gateway, "send", "send_media", path="media/huge.bin"))["ok"]
+        assert (await dock.ask_tool(gateway, "after", "fetch_media", ref=ref))["ok"]
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "folder", "device"])
+async def test_what_is_no_file_of_its_own_is_not_sent(dock: Dock, kind: str) -> None:
+    secret = dock.home.path.parent / "secret.txt"
+    async with working(dock) as gateway:
+        put = dock.folder() / "media" / "x.txt"
+        match kind:
+            case "link":
+                put.symlink_to(secret)
+            case "hard link":
+                os.link(secret, put)
+            case "pipe":
+                os.mkfifo(put)
+            case "folder":
+                put.mkdir()
+            case _:
+                put.symlink_to("/dev/zero")
+        assert not (await dock.ask_tool(gateway, "a", "send_media", path="media/x.txt"))["ok"]
+        assert not any(parcel.files for parcel in dock.wire.seen)
+
+
+@pytest.mark.parametrize("kind", ["folder", "full folder", "pipe", "link"])
+async def test_what_lies_where_an_answer_belongs_is_replaced_or_costs_that_answer_only(dock: Dock, kind: str) -> None:
+    secret = dock.home.path.parent / "secret.txt"
+    async with working(dock) as gateway:
+        place = dock.folder() / "responses" / "x.json"
+        match kind:
+            case "folder":
+                place.mkdir()
+            case "full folder":
+                place.mkdir()
+                (place / "y").write_text("y")
+            case "pipe":
+                os.mkfifo(place)
+            case _:
+                place.symlink_to(secret)
+        dock.request("x", "list_media")
+        assert (await dock.ask_tool(gateway, "z", "list_media"))["ok"]
+        assert secret.read_text() == SECRET
+        await dock.ask(gateway, dock.say("still there?", author=ANN))
+
+
+async def test_a_pipe_in_place_of_the_refs_is_replaced_and_never_opened(dock: Dock) -> None:
+    async with dock.at_work() as gateway:
+        _, ref = await picture(dock, gateway)
+        refs = dock.folder() / "media_refs.json"
+        refs.unlink()
+        os.mkfifo(refs)
+        await dock.ask(gateway, dock.say("again", author=ANN))
+        assert dock.refs() == [ref]
+
+
 class Patient:
     """An agent that runs elsewhere: its turn lasts until a test ends it."""
 

@@ -153,3 +153,45 @@ async def is_stopped(journey: Journey) -> str:
     session = str((await journey.ask("which session?"))["text"])
     assert not await journey.opens(token)
     return session
+
+
+async def given(gateway: GatewayProcess, wait: int) -> list[dict[str, Any]]:
+    """What a client of the channel gets that connects now."""
+    body = {"conversation": MAIN, "wait": wait}
+    status, told = await asyncio.to_thread(gateway.call, "POST", "/api/channel/next", body)
+    assert status == 200, told
+    events: list[dict[str, Any]] = told["events"]
+    return events
+
+
+async def test_a_killed_gateway_gives_a_channel_what_it_has_not_acknowledged(tmp_path: Path) -> None:
+    async with started(tmp_path, {"kind": "channel"}, {}) as gateway:
+        await say(gateway, "are you there?")
+        (first,) = await given(gateway, 30)
+        gateway.kill()
+        await asyncio.to_thread(gateway.start)
+        (again,) = await given(gateway, 30)
+        assert again == first and again["message"]["content"] == "are you there?"
+        body = {"conversation": MAIN, "seq": first["seq"]}
+        status, _ = await asyncio.to_thread(gateway.call, "POST", "/api/channel/ack", body)
+        assert status == 200
+        gateway.kill()
+        await asyncio.to_thread(gateway.start)
+        assert await given(gateway, 0) == []
+
+
+async def test_a_killed_gateway_answers_the_requests_that_a_container_wrote_before(tmp_path: Path) -> None:
+    async with started(tmp_path, {"kind": "demo", "ipc": True}, {}) as gateway:
+        await say(gateway, "look", ("p.png", "image/png", make_png(4, 4)))
+        await answers(gateway, 1)
+        (folder,) = (tmp_path / "home" / "media").glob("*/ipc")
+        gateway.kill()
+        request = {"id": "before", "tool": "list_media", "arguments": {}}
+        (folder / "requests" / "before.json").write_text(json.dumps(request))
+        await asyncio.to_thread(gateway.start)
+        response = folder / "responses" / "before.json"
+        async with asyncio.timeout(PATIENCE):
+            while not response.exists():
+                await asyncio.sleep(0.02)
+        told = json.loads(response.read_bytes())
+        assert told["ok"] and "p.png" in str(told["content"])

@@ -1,5 +1,6 @@
 """Somebody's MCP client uses a conversation's tools through the front door: a real gateway, the real client."""
 
+import asyncio
 import base64
 import subprocess
 import sys
@@ -8,10 +9,10 @@ from pathlib import Path
 import httpx2
 import pybase64
 import pytest
-from mcp import Client, MCPError
+from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import ImageContent, TextContent
+from mcp_types import ImageContent, TextContent, ToolListChangedNotification
 
 from belino.testing import GatewayProcess, make_png
 
@@ -40,7 +41,7 @@ async def test_a_token_from_the_command_line_opens_the_tools_of_its_conversation
         ):
             tools = {tool.name for tool in (await client.list_tools()).tools}
             reading = {"list_media", "fetch_media", "channel_context", "channel_messages"}
-            assert tools == reading | {"send_media", "send_message", "react", "edit_message"}
+            assert tools == reading | {"send_media", "send_message", "react", "edit_message", "ask_user"}
             listed = (await client.call_tool("list_media", {})).content[0]
             assert isinstance(listed, TextContent)
             assert ref in listed.text
@@ -79,10 +80,43 @@ async def test_a_gateway_that_was_started_again_is_found_again_by_a_client_over_
         async with Client(belino_mcp(gateway.home)) as client:
             assert not (await client.call_tool("list_media", {})).is_error
             gateway.stop()
-            with pytest.raises(MCPError, match="no gateway runs"):
-                await client.call_tool("list_media", {})
+            refused = await client.call_tool("list_media", {})
+            assert refused.is_error and "no gateway runs" in str(refused.content)
             gateway.start()
             assert not (await client.call_tool("list_media", {})).is_error
+
+
+@pytest.mark.slow
+async def test_a_client_that_starts_before_the_gateway_gets_the_tools_once_it_runs(tmp_path: Path) -> None:
+    changed = asyncio.Event()
+
+    async def heard(message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            changed.set()
+
+    gateway = GatewayProcess(tmp_path / "home")
+    async with Client(belino_mcp(gateway.home), mode="legacy", message_handler=heard) as client:
+        assert (await client.list_tools()).tools == []
+        refused = await client.call_tool("list_media", {})
+        assert refused.is_error and "no gateway runs" in str(refused.content)
+        with gateway:
+            async with asyncio.timeout(60):
+                await changed.wait()
+            assert "fetch_media" in {tool.name for tool in (await client.list_tools()).tools}
+
+
+@pytest.mark.slow
+async def test_the_progress_of_a_call_comes_through_belino_mcp(tmp_path: Path) -> None:
+    told: list[float] = []
+
+    async def watch(progress: float, total: float | None, message: str | None) -> None:
+        told.append(progress)
+
+    with GatewayProcess(tmp_path / "home") as gateway:
+        assert gateway.call("POST", "/api/messages", {"conversation": MAIN, "message": "hi", "id": "m1"})[0] == 200
+        async with Client(belino_mcp(gateway.home)) as client:
+            answered = await client.call_tool("list_media", {}, progress_callback=watch)
+            assert not answered.is_error
 
 
 def belino_mcp(home: Path) -> StdioServerParameters:

@@ -260,3 +260,38 @@ def test_importing_the_door_does_not_import_mcp() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_lists_are_structured_as_their_schema_says_and_pictures_are_not_hidden_behind_it(
+    town: Town, mode: str
+) -> None:
+    _, (ref,) = await town.say("The boat", File(content=PNG, name="p.png"))
+    async with client_of(town, mode=mode) as client:
+        schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+        listed = await client.call_tool("list_media", {})
+        found = await client.call_tool("channel_context", {"intent": "boat"})
+        shown = await client.call_tool("fetch_media", {"ref": ref})
+    assert schemas["fetch_media"] is None and schemas["channel_messages"] is None
+    assert schemas["list_media"] is not None and schemas["channel_context"] is not None
+    assert listed.structured_content is not None and found.structured_content is not None
+    assert [each["artifact_id"] for each in listed.structured_content["media"]] == [ref]
+    assert [each["text"] for each in found.structured_content["results"]] == ["The boat"]
+    assert shown.structured_content is None
+    assert all("output" not in str(spec.schema) for spec in town.toolbox().specs)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_that_asks_for_it_gets_the_progress_of_a_fetch(town: Town, mode: str) -> None:
+    content = PNG + bytes(400_000)
+    _, (ref, other) = await town.say("", File(content=content, name="p.png"), File(content=content, name="q.png"))
+    told: list[tuple[float, float | None]] = []
+
+    async def watch(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total))
+
+    async with client_of(town, mode=mode) as client:
+        await client.call_tool("fetch_media", {"ref": ref, "as": "file"}, progress_callback=watch)
+        assert not (await client.call_tool("fetch_media", {"ref": other, "as": "file"})).is_error
+    assert told and told == sorted(told)
+    assert told[-1][0] <= len(content)

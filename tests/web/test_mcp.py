@@ -1,9 +1,12 @@
 """MCP clients get the toolbox of the conversation their token was made for, whatever they write."""
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import pytest
 
+from belino.config import Config
+from belino.config.tables import ChannelAccess
 from belino.domain.message import ChatType, ConversationKey
 from belino.testing import make_png
 
@@ -133,3 +136,37 @@ async def test_a_client_sends_a_message_and_replies_to_one_of_its_own_channel_on
         assert refused["result"]["isError"]
     assert shown["message"]["reply_to"] == own
     assert [each.text for each in await site.gateway.store.parcels(limit=50) if each.text == "x"] == []
+
+
+async def test_a_client_asks_with_buttons_and_finds_the_choice_among_the_messages(site: Any) -> None:
+    token = await site.token(MAIN)
+    async with site.socket() as chat:
+        given = {"question": "Which boat?", "choices": ["red", "blue"]}
+        _, asked = await call(site, token, "tools/call", name="ask_user", arguments=given)
+        assert not asked["result"]["isError"] and "end your turn" not in str(asked), asked
+        shown = await chat.event("message")
+        while not shown["message"].get("choices"):
+            shown = await chat.event("message")
+        (key, *_) = [each["key"] for each in shown["message"]["choices"]["buttons"]]
+        pressed = await chat.call("chat.send", conversation=str(MAIN), press=key)
+        assert pressed["ok"], pressed
+    name = pressed["payload"]["message"]["id"]
+    _, read = await call(site, token, "tools/call", name="channel_messages", arguments={"message_ids": [name]})
+    assert "red" in str(read)
+
+
+async def test_acting_tools_are_those_of_the_platform_that_the_operator_permits(run_site: Any) -> None:
+    async def names(site: Any) -> set[str]:
+        _, listed = await call(site, await site.token(MAIN), "tools/list")
+        return {tool["name"] for tool in listed["result"]["tools"]}
+
+    acting = {"react", "edit_message", "delete_message"}
+    usual = Config()
+    (web,) = usual.adapters
+    permitted: list[tuple[Literal["react", "edit", "delete"], ...]] = [(), ("react", "edit", "delete")]
+    for number, may in enumerate(permitted):
+        channels = {"main": ChannelAccess(agent_may=may)}
+        adapter = replace(web, access=replace(web.access, channels=channels))
+        async with run_site(replace(usual, adapters=(adapter,)), folder=str(number)) as site:
+            assert await names(site) & acting == (acting if may else set())
+            assert {"send_message", "send_media", "ask_user"} <= await names(site)

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from belino.config import Config, ServerConfig
+from belino.config import AdapterConfig, Config, ServerConfig
 from belino.domain.errors import ConfigError
 from belino.domain.message import Author, ConversationKey, Deletion
+from belino.domain.ports import Adapter, AdapterContext
 from belino.domain.reply import OutgoingFile
+from belino.gateway.accounts import from_registry
 from belino.testing import FakeClock, make_png
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
@@ -115,3 +117,19 @@ async def test_a_link_to_an_outgoing_file_ends_with_the_last_use_of_its_bytes(ru
         author, sent = Author(id="owner", name="You"), site.gateway.clock.now()
         await site.gateway.accept(Deletion(conversation=MAIN, id="d1", message_id=message, author=author, sent=sent))
         assert (await site.ask("GET", path, headers={}))[0] == 404
+
+
+async def test_an_adapter_publishes_a_file_by_its_context(run_site: Any) -> None:
+    contexts: list[AdapterContext] = []
+
+    def make(config: AdapterConfig, context: AdapterContext) -> Adapter:
+        contexts.append(context)
+        return from_registry(config, context)
+
+    async with run_site(PUBLIC, make_adapter=make) as site:
+        _, ref = await put(site)
+        blob = await site.gateway.fetch(await site.gateway.store.ref(MAIN, ref))
+        file = OutgoingFile(name="a.png", mime="image/png", size=blob.size, sha256=blob.sha256)
+        url = await contexts[0].publish(file)
+        assert url.startswith("https://bot.example/files/")
+        assert (await site.ask("GET", url.removeprefix("https://bot.example"), headers={}))[:2] == (200, PICTURE)

@@ -7,10 +7,11 @@ import fcntl
 import http.client
 import json
 import os
+import socket
 import ssl
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
@@ -81,10 +82,24 @@ class GatewayClient:
             raise _refused(answer.status, read)
         return answer.status, read
 
-    def relay(self, path: str, body: object, *, headers: Mapping[str, str], seconds: float) -> Any:
-        """Relay another client's request: an answer with its own error is returned as it is."""
+    def relay(
+        self,
+        path: str,
+        body: object,
+        *,
+        headers: Mapping[str, str],
+        seconds: float,
+        tell: Callable[[Any], None],
+        opened: Callable[[Callable[[], None]], None] = lambda _: None,
+    ) -> Any:
+        """Relay another client's request: an answer with its own error is returned as it is.
+
+        `tell` gets what comes before the answer; `opened` gets what cuts the connection, which cancels it.
+        """
         accept = "application/json, text/event-stream"
-        with self._asked("POST", path, body, accept=accept, headers=headers, seconds=seconds) as answer:
+        with self._asked("POST", path, body, accept=accept, headers=headers, seconds=seconds, opened=opened) as answer:
+            if answer.headers.get_content_type() == "text/event-stream":
+                return _streamed(answer, tell)
             read = _parsed(answer.read())
         if answer.status >= 400 and not (isinstance(read, dict) and "jsonrpc" in read):
             raise _refused(answer.status, read)
@@ -119,8 +134,10 @@ class GatewayClient:
         accept: str = "application/json",
         headers: Mapping[str, str] = NO_HEADERS,
         seconds: float = ANSWER_SECONDS,
+        opened: Callable[[Callable[[], None]], None] = lambda _: None,
     ) -> Iterator[http.client.HTTPResponse]:
         connection = self._connection(seconds)
+        opened(lambda: _cut(connection))
         kind = "application/octet-stream" if isinstance(body, bytes) else "application/json"
         own = {"Authorization": f"Bearer {self._token}", "Content-Type": kind, "Accept": accept}
         try:
@@ -228,6 +245,25 @@ def is_locked(home: Home) -> bool:
         return False
     finally:
         os.close(handle)
+
+
+def _cut(connection: http.client.HTTPConnection) -> None:
+    """End a connection that another thread reads from."""
+    if connection.sock is not None:
+        with suppress(OSError):
+            connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _streamed(answer: http.client.HTTPResponse, tell: Callable[[Any], None]) -> Any:
+    """The answer at the end of a stream of events, each with its data on one line; None if it broke off."""
+    for line in answer:
+        if line.startswith(b"data:"):
+            message = _parsed(line.removeprefix(b"data:"))
+            if isinstance(message, dict) and "method" not in message:
+                return message
+            if message is not None:
+                tell(message)
+    return None
 
 
 def _refused(status: int, read: Any) -> BelinoError:

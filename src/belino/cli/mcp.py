@@ -8,21 +8,24 @@ import json
 import re
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from threading import BoundedSemaphore, Lock
+from threading import BoundedSemaphore, Event, Lock, Thread
 from typing import Any, TextIO
 
+from belino import __version__
 from belino.cli import OK
-from belino.cli.client import needed_gateway, no_conversation
-from belino.cli.command import seconds_up_to
+from belino.cli.client import is_locked, needed_gateway, no_conversation, running_gateway
+from belino.cli.command import NotRunning, seconds_up_to
 from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey
 from belino.storage.home import Home
 
 AT_ONCE = 8
+LOOK_SECONDS = 1.0
 LINE_CHARS = 1024 * 1024
 ANSWER_SECONDS = 600.0
 # JSON-RPC's error codes for invalid requests, and the first code reserved for servers.
@@ -57,8 +60,10 @@ def run_mcp(args: Namespace) -> int:
         return serve_ipc(args.ipc.absolute(), args.wait)
     home = Home.at(args.home)
     conversation = ConversationKey.parse(args.conversation)
-    known = {each["channel"] for each in needed_gateway(home).get("/api/channels")["channels"]}
-    if str(conversation.whole_channel) not in known:
+    gateway = needed_gateway(home) if args.channel else running_gateway(home)
+    if gateway is None:
+        print(f"belino: no gateway runs on {home.path}; waiting for one", file=sys.stderr)
+    elif str(conversation.whole_channel) not in {each["channel"] for each in gateway.get("/api/channels")["channels"]}:
         raise no_conversation(conversation)
     if args.channel:
         from belino.cli.mcp_channel import ChannelRelay
@@ -79,12 +84,19 @@ class Relay:
         self._writing = Lock()
         self._room = BoundedSemaphore(AT_ONCE)
         self._version: str | None = None
+        self._cuts: dict[str, Callable[[], None]] = {}
+        """Each ends the connection of a request that is being answered; by its id as JSON."""
+        self._cancelled: set[str] = set()
+        self._waits = False
+        """Whether the client was told that no gateway runs."""
 
     def serve(self, lines: TextIO) -> None:
         """Run until the client closes its end; pending requests are answered first."""
         if isinstance(lines, TextIOWrapper):
             lines.reconfigure(encoding="utf-8", errors="replace")  # required by MCP, whatever the locale is
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+        ended = Event()
+        Thread(target=self._watch, args=(ended,), daemon=True).start()
+        with ThreadPoolExecutor(AT_ONCE) as pool, closing_with(ended):
             while line := lines.readline(LINE_CHARS + 1):
                 if line.strip():
                     self._room.acquire()
@@ -99,21 +111,76 @@ class Relay:
         if not isinstance(asked, dict):
             self._tell(_error(None, INVALID_REQUEST, "a request is one JSON object"))
             return
+        if asked.get("method") == "notifications/cancelled":
+            self._cancel(asked)
+            return
+        name = json.dumps(asked.get("id"))
         try:
             answer = self._ask(asked)
+        except NotRunning as error:
+            answer = self._without_gateway(asked, str(error))
         except BelinoError as error:
             answer = _error(asked.get("id"), UNAVAILABLE, str(error))
-        if "id" in asked and "method" in asked:
+        finally:
+            self._cuts.pop(name, None)
+        if name in self._cancelled:
+            self._cancelled.discard(name)  # MCP: a cancelled request gets no answer
+        elif "id" in asked and "method" in asked:
             self._tell(answer if isinstance(answer, dict) else _error(asked["id"], UNAVAILABLE, "no answer came"))
 
     def _ask(self, asked: Mapping[str, Any]) -> Any:
         headers = {"X-Belino-Conversation": str(self._conversation)}
         if self._version is not None:
             headers["MCP-Protocol-Version"] = self._version
-        answer = needed_gateway(self._home).relay("/mcp", asked, headers=headers, seconds=ANSWER_SECONDS)
+        gateway, name = needed_gateway(self._home), json.dumps(asked.get("id"))
+        answer = gateway.relay(
+            "/mcp",
+            asked,
+            headers=headers,
+            seconds=ANSWER_SECONDS,
+            tell=self._tell,
+            opened=lambda cut: self._cuts.__setitem__(name, cut),
+        )
+        self._found()
         if asked.get("method") == "initialize" and isinstance(answer, dict):
             self._version = answer.get("result", {}).get("protocolVersion")
         return self._located(answer)
+
+    def _without_gateway(self, asked: Mapping[str, Any], says: str) -> dict[str, Any]:
+        """The answer while no gateway runs: the client connects, finds no tools yet, and every call says why."""
+        self._waits = True
+        match asked:
+            case {"method": "initialize", "params": {"protocolVersion": str(version)}}:
+                offers = {"tools": {"listChanged": True}, "resources": {}}
+                about = {"name": "belino", "version": __version__}
+                result: dict[str, Any] = {"protocolVersion": version, "capabilities": offers, "serverInfo": about}
+                self._version = version
+                return _result(asked, {**result, "instructions": says})
+            case {"method": "ping"}:
+                return _result(asked, {})
+            case {"method": "tools/list"}:
+                return _result(asked, {"tools": []})
+            case {"method": "tools/call"}:
+                return _result(asked, {"content": [{"type": "text", "text": says}], "isError": True})
+        return _error(asked.get("id"), UNAVAILABLE, says)
+
+    def _found(self) -> None:
+        """Tell a client that got no tools while no gateway ran that there are some now."""
+        if self._waits:
+            self._waits = False
+            self._tell({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+
+    def _cancel(self, asked: Mapping[str, Any]) -> None:
+        name = json.dumps((asked.get("params") or {}).get("requestId"))
+        if (cut := self._cuts.get(name)) is not None:
+            self._cancelled.add(name)
+            cut()  # the gateway cancels what has lost its connection
+
+    def _watch(self, ended: Event) -> None:
+        """Look for a gateway while the client waits for one."""
+        while not ended.wait(LOOK_SECONDS):
+            if self._waits and is_locked(self._home) and self._home.run_file.exists():
+                self._found()
 
     def _located(self, answer: Any) -> Any:
         """The answer with the path of a file, which the gateway names relative to the conversation's folder.
@@ -132,6 +199,19 @@ class Relay:
         with self._writing:
             self._out.write(json.dumps(answer, separators=(",", ":")) + "\n")
             self._out.flush()
+
+
+def _result(asked: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": asked.get("id"), "result": result}
+
+
+@contextmanager
+def closing_with(ended: Event) -> Iterator[None]:
+    """Set the event when the block is left."""
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 def _error(name: object, code: int, says: str) -> dict[str, Any]:

@@ -88,6 +88,8 @@ class TextBlock:
     """Text for an agent."""
 
     text: str
+    data: Mapping[str, object] | None = field(default=None, compare=False, repr=False)
+    """The same as JSON, for programs; models get the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """Accounts: the adapter of each, with its HTTP client, its listening task and its health; each can be replaced."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -11,13 +11,15 @@ from belino.aio.deadline import deadline
 from belino.config import AdapterConfig
 from belino.delivery.connections import Account
 from belino.domain.errors import ConfigError
-from belino.domain.message import Message
+from belino.domain.media import MediaRef
+from belino.domain.message import ConversationKey, Message
 from belino.domain.ports import Adapter, AdapterContext, Clock, Taken, TakesOver
 from belino.gateway.adapter_context import AccountContext, PayloadWitness
 from belino.gateway.health import HealthBoard
 from belino.gateway.moves import Moves
 from belino.gateway.publisher import Publisher
 from belino.net.guard import Guard
+from belino.net.tap import has_behalf, on_behalf
 
 STOP_SECONDS = 10.0
 
@@ -169,3 +171,12 @@ class Accounts:
             with suppress(TimeoutError):  # one that ignores its cancellation must not hold the others up
                 async with deadline(self._clock, STOP_SECONDS):
                     await asyncio.wait({task})
+
+
+@asynccontextmanager
+async def open_on_behalf(adapter: Adapter, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
+    """The bytes of a ref, fetched on behalf of the current conversation, or of the ref's channel if there is none."""
+    channel = ConversationKey(platform=ref.platform, account=ref.account, channel=ref.channel_id)
+    with nullcontext() if has_behalf() else on_behalf(channel):
+        async with adapter.open_media(ref) as chunks:
+            yield chunks

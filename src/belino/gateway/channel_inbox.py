@@ -35,6 +35,8 @@ _PRESS = re.compile(
     rf'(?:Allow|Deny)\nchoice \{{"question_id": "{QUESTION}({CODE.pattern})", "value": "(allow|deny)"\}}'
 )
 _TAG = re.compile(r"<(?=\s*/?\s*channel\b)", re.IGNORECASE)
+_ATTRIBUTE = str.maketrans({'"': "＂", "<": "＜", ">": "＞"})
+"""Values of meta become attributes of the client's tag."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +200,11 @@ def channel_message(message: StoredMessage) -> ChannelMessage:
         meta["reply_to_message_id"] = message.reply_to
     if message.edited is not None:
         meta["edited_ts"] = message.edited.isoformat()
-    return ChannelMessage(seq=message.seq, content=_TAG.sub("＜", "\n".join(lines)), meta=meta)
+    return ChannelMessage(
+        seq=message.seq,
+        content=_TAG.sub("＜", "\n".join(lines)),
+        meta={name: value.translate(_ATTRIBUTE) for name, value in meta.items()},
+    )
 
 
 def as_json(told: ChannelMessage | PermissionAnswer) -> dict[str, object]:

@@ -3,12 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    nullcontext,
-)
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import datetime, timedelta, tzinfo
 from functools import cached_property, partial
 from random import Random
@@ -34,11 +29,11 @@ from belino.domain.failpoints import failpoint
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey
 from belino.domain.outcome import CacheSize, Counters, Finding, MessageOutcome, TurnState
-from belino.domain.ports import Adapter, Agent, Clock, Taken
+from belino.domain.ports import Agent, Clock, Taken
 from belino.domain.stored import ClaimedParcel, ParcelRecord, StoredMessage, Tidied
 from belino.domain.turn import Toolbox
 from belino.gateway.access import wake_words, why_not_still
-from belino.gateway.accounts import Accounts, MakeAdapter, TakesPosts, from_registry
+from belino.gateway.accounts import Accounts, MakeAdapter, TakesPosts, from_registry, open_on_behalf
 from belino.gateway.cassettes import WrittenCassette, begin, finish, secrets_of
 from belino.gateway.channel_inbox import ChannelInbox
 from belino.gateway.commands import CommandCallbacks, Commands
@@ -62,7 +57,7 @@ from belino.media.sandbox.sandbox import Sandbox
 from belino.net.client import Client
 from belino.net.clock import SystemClock, time_zone
 from belino.net.guard import Guard
-from belino.net.tap import Closable, TappedClient, has_behalf, on_behalf
+from belino.net.tap import Closable, TappedClient
 from belino.storage.home import Home
 from belino.storage.static_vectors import SearchConfig
 from belino.storage.store import Store, open_store
@@ -584,13 +579,4 @@ class Gateway(AccountOperations, MediaViews):
         adapter = self.adapters.get((ref.platform, ref.account))
         if adapter is None:
             raise MediaError(f"{ref.id} cannot be opened: the account {ref.platform}:{ref.account} is not configured")
-        return _opened(adapter, ref)
-
-
-@asynccontextmanager
-async def _opened(adapter: Adapter, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
-    """The bytes of a ref, fetched on behalf of the current conversation, or of the ref's channel if there is none."""
-    channel = ConversationKey(platform=ref.platform, account=ref.account, channel=ref.channel_id)
-    with nullcontext() if has_behalf() else on_behalf(channel):
-        async with adapter.open_media(ref) as chunks:
-            yield chunks
+        return open_on_behalf(adapter, ref)

@@ -43,6 +43,10 @@ class RequestedReadings:
 
     async def read(self, record: RefRecord, wanted: WantedReading, held: Held) -> ItemReading:
         """The text of a ref, stored or read now. Raises MediaError or ProviderError with the reason."""
+        if wanted == WantedReading(form=ReadingForm.TRANSCRIPT):
+            told = await self._understanding.told(record, record.conversation)
+            if told is not None:
+                return told
         sender = await self._store.sender_of(record.conversation.whole_channel, record.ref.id)
         tell = await self._teller(record, wanted.form)
         news = ReadingNews(ref=record.ref.id, capability=CAPABILITIES[record.ref.kind], state=ReadingState.READING)

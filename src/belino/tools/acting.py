@@ -77,7 +77,7 @@ class Acting:
     silence: Callable[[str], None] | None = None
     """Ends the turn without an answer; None outside a turn."""
     ask: Callable[[str, Sequence[Choice]], Awaitable[str]] | None = None
-    """Sends a question with choices; None outside a turn."""
+    """Sends a question with choices; None outside a turn where the platform has no buttons."""
     say: Callable[[ConversationKey, str, str | None], Awaitable[object]] | None = None
     """Sends a text, as an answer to a message if one is given; None in a turn, which has an answer."""
 
@@ -183,7 +183,8 @@ class _Actions:
             raise ToolError(wrong)
         assert self._acting.ask is not None
         own = await self._acting.ask(question, choices)
-        return (TextBlock(text=f"Asked, as question_id {own}. The answer comes as a message; end your turn."),)
+        ends = "; end your turn" if self._acting.silence is not None else ""
+        return (TextBlock(text=f"Asked, as question_id {own}. The answer comes as a message{ends}."),)
 
     async def _stored(self, change: Edit | Deletion | Reaction, message: StoredMessage, says: str) -> tuple[Block, ...]:
         await self._context.archive.take_in(change, OWN)

@@ -125,8 +125,9 @@ async def list_media(context: ToolContext, given: Mapping[str, object]) -> tuple
         cursor = str(found[-1].seq) if len(page) > limit else None
     listed = await _listed(context, found)
     order = "nearest" if near is not None else "newest"
-    text = _list_json(listed, cursor) if style == "json" else _list_lines(listed, cursor, order)
-    return arguments.reported((TextBlock(text=text),))
+    data = _list_json(listed, cursor)
+    text = json_text(data) if style == "json" else _list_lines(listed, cursor, order)
+    return arguments.reported((TextBlock(text=text, data=data),))
 
 
 async def fetch_media(context: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
@@ -249,8 +250,8 @@ def _length(ref: MediaRef) -> str:
     return ", ".join(lasts if ref.size is None else [*lasts, format_size(ref.size)])
 
 
-def _list_json(listed: Sequence[_Listed], cursor: str | None) -> str:
-    return json_text({"media": [_record_json(each) for each in listed], "next_cursor": cursor})
+def _list_json(listed: Sequence[_Listed], cursor: str | None) -> dict[str, object]:
+    return {"media": [_record_json(each) for each in listed], "next_cursor": cursor}
 
 
 def _record_json(listed: _Listed) -> dict[str, object]:

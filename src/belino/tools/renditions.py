@@ -350,8 +350,11 @@ async def _told(context: ToolContext, record: RefRecord, ask: Ask) -> TextBlock 
     ref, wish = record.ref, ask.wish
     if ask.form != "transcript" or ask.find is not None or ask.again or wish.times or ref.is_transcript_partial:
         return None
-    tokens = estimate_tokens(ref.transcript or "")
-    if not ref.transcript or tokens > (wish.max_tokens or TEXT_TOKENS):
+    understanding = context.understanding
+    if not ref.transcript or (understanding is not None and not await understanding.told(record, context.conversation)):
+        return None
+    tokens = estimate_tokens(ref.transcript)
+    if tokens > (wish.max_tokens or TEXT_TOKENS):
         return None
     await context.note(record, f"transcript by {ref.platform}", tokens)
     about = f"{title(record)}: its transcript by {ref.platform}, without times; again=true has it read here."

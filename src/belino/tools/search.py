@@ -61,12 +61,13 @@ async def channel_context(context: ToolContext, given: Mapping[str, object]) -> 
     note = await context.history.channel(context.channel) if context.history else ""
     ask = partial(search, context.archive, context.channel, intents, now=now, since=since, authors=authors, near=near)
     found = await _others(ask, context.answers, limit, cursor)
+    data = results_json(found) | ({"note": note} if note else {})
     if style == "json":
-        text = json_text(results_json(found) | ({"note": note} if note else {}))
+        text = json_text(data)
     else:
         text = results_lines(found, intents, now=now)
         text = f"Note: {note}\n{text}" if note else text
-    return arguments.reported((TextBlock(text=text),))
+    return arguments.reported((TextBlock(text=text, data=data),))
 
 
 async def _others(

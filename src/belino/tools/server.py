@@ -6,12 +6,14 @@ token is invalid at once. Host, Origin and token are checked by `web/` before a 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from belino import __version__
+from belino.aio.deadline import beside
 from belino.context.prompt import tool_instructions
 from belino.domain.errors import ToolError
 from belino.domain.media import AudioBlock, Block, DocumentBlock, FileBlock, ImageBlock, TextBlock
@@ -20,10 +22,11 @@ from belino.domain.safe_text import clean_mime
 from belino.domain.stored import RefRecord
 from belino.domain.turn import Toolbox, ToolSpec
 from belino.tools.resources import TEMPLATE, MediaResources, uri_of
-from belino.tools.tool_context import NO_MEDIA, title
+from belino.tools.tool_context import NO_MEDIA, PROGRESS, title
 from belino.tools.toolbox import FAILED, ScopedToolbox
 
 if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel import Server
     from mcp_types import CallToolResult, ContentBlock, ListResourcesResult, ReadResourceResult, Resource, Tool
 
@@ -39,6 +42,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 log = logging.getLogger(__name__)
 
 
+SAYS: Mapping[str, object] = {"type": "object", "properties": {"says": {"type": "string"}}, "required": ["says"]}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AboutTool:
     """What a client may tell people about a tool before it is called."""
@@ -49,13 +55,24 @@ class AboutTool:
     repeatable: bool = False
     """A second call with the same arguments changes nothing more."""
     acts_outside: bool = True
+    output: Mapping[str, object] | None = field(default_factory=lambda: SAYS)
+    """The schema of the structured content.
+
+    None where a result may have pictures: many clients show only the structured content where there is one.
+    """
+
+
+def _output(items: str) -> Mapping[str, object]:
+    listed = {"type": "array", "items": {"type": "object"}}
+    properties = {items: listed, "next_cursor": {"type": ["string", "null"]}}
+    return {"type": "object", "properties": properties, "required": [items, "next_cursor"]}
 
 
 ABOUT_TOOLS = {
-    "list_media": AboutTool(title="List media", reads_only=True, acts_outside=False),
-    "fetch_media": AboutTool(title="Fetch media", reads_only=True),
-    "channel_context": AboutTool(title="Search the channel", reads_only=True),
-    "channel_messages": AboutTool(title="Read messages", reads_only=True),
+    "list_media": AboutTool(title="List media", reads_only=True, acts_outside=False, output=_output("media")),
+    "fetch_media": AboutTool(title="Fetch media", reads_only=True, output=None),
+    "channel_context": AboutTool(title="Search the channel", reads_only=True, output=_output("results")),
+    "channel_messages": AboutTool(title="Read messages", reads_only=True, output=None),
     "send_message": AboutTool(title="Send a message"),
     "send_media": AboutTool(title="Send a file"),
     "react": AboutTool(title="React to a message", repeatable=True),
@@ -94,11 +111,31 @@ def _load_mcp() -> None:
 async def _serve_once(toolbox: Toolbox, scope: Scope, receive: Receive, send: Send) -> None:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
+    body, again = await _peek(receive)
+    # A stream only where there is something to report; closing it cancels the request.
     manager = StreamableHTTPSessionManager(
-        make_server(toolbox), json_response=True, stateless=True, max_request_body_size=BODY_BYTES
+        make_server(toolbox),
+        json_response=b'"progressToken"' not in body,
+        stateless=True,
+        max_request_body_size=BODY_BYTES,
     )
     async with manager.run():
-        await manager.handle_request(scope, receive, send)
+        await manager.handle_request(scope, again, send)
+
+
+async def _peek(receive: Receive) -> tuple[bytes, Receive]:
+    """The body, up to its limit, and what receives it once more."""
+    got, size, more = list[Message](), 0, True
+    while more and size <= BODY_BYTES:
+        got.append(await receive())
+        size += len(got[-1].get("body", b""))
+        more = got[-1]["type"] == "http.request" and got[-1].get("more_body", False)
+    body = b"".join(message.get("body", b"") for message in got)
+
+    async def again() -> Message:
+        return got.pop(0) if got else await receive()
+
+    return body, again
 
 
 def make_server(toolbox: Toolbox) -> "Server[Any]":
@@ -109,8 +146,11 @@ def make_server(toolbox: Toolbox) -> "Server[Any]":
     async def list_tools(_context: object, _params: object) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_tool(spec) for spec in toolbox.specs])
 
-    async def call_tool(_context: object, params: types.CallToolRequestParams) -> types.CallToolResult:
-        return await _call(toolbox, params.name, params.arguments or {})
+    async def call_tool(
+        context: "ServerRequestContext[Any]", params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        async with _progress(context):
+            return await _call(toolbox, params.name, params.arguments or {})
 
     async def list_resources(
         _context: object, params: types.PaginatedRequestParams | None
@@ -121,8 +161,11 @@ def make_server(toolbox: Toolbox) -> "Server[Any]":
         one = types.ResourceTemplate(uri_template=TEMPLATE, name="media", description="A media item by its ref.")
         return types.ListResourceTemplatesResult(resource_templates=[one])
 
-    async def read_resource(_context: object, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        return await _read_resource(toolbox, params.uri)
+    async def read_resource(
+        context: "ServerRequestContext[Any]", params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        async with _progress(context):
+            return await _read_resource(toolbox, params.uri)
 
     return Server(
         SERVER_NAME,
@@ -136,6 +179,35 @@ def make_server(toolbox: Toolbox) -> "Server[Any]":
     )
 
 
+@asynccontextmanager
+async def _progress(context: "ServerRequestContext[Any]") -> AsyncIterator[None]:
+    """Report the bytes that the block fetches, as fast as the client takes the reports; if it wants them."""
+    if not (context.meta or {}).get("progress_token"):
+        yield
+        return
+    latest: asyncio.Queue[tuple[int, int | None]] = asyncio.Queue(1)
+
+    def told(done: int, total: int | None) -> None:
+        if latest.full():
+            latest.get_nowait()
+        latest.put_nowait((done, total))
+
+    async def report() -> None:
+        reported = -1
+        while True:
+            done, total = await latest.get()
+            if done > reported:
+                reported = done
+                await context.session.report_progress(done, total, "bytes fetched")
+
+    before = PROGRESS.set(told)
+    try:
+        async with beside(report()):
+            yield
+    finally:
+        PROGRESS.reset(before)
+
+
 def _tool(spec: ToolSpec) -> "Tool":
     from mcp_types import Tool, ToolAnnotations
 
@@ -145,6 +217,7 @@ def _tool(spec: ToolSpec) -> "Tool":
         title=about.title,
         description=spec.description,
         input_schema=dict(spec.schema),
+        output_schema=None if about.output is None else dict(about.output),
         annotations=ToolAnnotations(
             read_only_hint=about.reads_only,
             destructive_hint=about.destroys,
@@ -205,7 +278,18 @@ async def _call(toolbox: Toolbox, name: str, arguments: Mapping[str, object]) ->
     except Exception as error:  # noqa: BLE001 - the HTTP edge: internal errors are logged, never sent to the client
         log.error("a tool called over MCP failed: %s", type(error).__name__)
         return CallToolResult(content=[TextContent(text=FAILED)], is_error=True)
-    return CallToolResult(content=[part for block in blocks for part in _contents(block)])
+    return CallToolResult(
+        content=[part for block in blocks for part in _contents(block)], structured_content=_structured(name, blocks)
+    )
+
+
+def _structured(name: str, blocks: Sequence[Block]) -> dict[str, object] | None:
+    """The result as JSON, where the tool has a schema for it."""
+    if ABOUT_TOOLS[name].output is None:
+        return None
+    texts = [block for block in blocks if isinstance(block, TextBlock)]
+    data = next((block.data for block in texts if block.data is not None), None)
+    return {"says": "\n".join(block.text for block in texts)} if data is None else dict(data)
 
 
 def _contents(block: Block) -> "list[ContentBlock]":

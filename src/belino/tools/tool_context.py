@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -47,6 +48,10 @@ CONTAINER_IMAGE_BYTES = 1024 * 1024
 """The largest picture that an agent in a container gets as a picture."""
 NEARBY = 100
 """Items of an album arrive together: the others are among this many refs before and after."""
+
+
+PROGRESS: ContextVar[Callable[[int, int | None], None] | None] = ContextVar("PROGRESS", default=None)
+"""Gets the bytes fetched so far, and how many there will be, for a client that asked for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +143,7 @@ async def held(context: ToolContext, record: RefRecord) -> Blob:
     """The bytes of a ref, fetched if necessary; ToolError with the reason if they are unavailable."""
     ref = record.ref.id
     try:
-        return await context.fetcher.fetch(record)
+        return await context.fetcher.fetch(record, progress=PROGRESS.get())
     except MediaTooLarge as error:
         raise ToolError(f"{ref} is over {format_size(error.limit)}; ask the sender for a smaller copy") from error
     except OverDailyLimit as error:

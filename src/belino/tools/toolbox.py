@@ -1,7 +1,7 @@
 """Toolbox of one session, with its channel in the closure: an agent cannot reach what no argument can name."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import count
 
@@ -162,7 +162,7 @@ def _bounded(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
         if isinstance(block, TextBlock):
             encoded = block.text.encode(errors="replace")
             if len(encoded) > left:
-                block = TextBlock(text=encoded[:left].decode(errors="ignore") + CUT)
+                block = replace(block, text=encoded[:left].decode(errors="ignore") + CUT)
             left = max(0, left - len(encoded))
         kept.append(block)
     return tuple(kept)

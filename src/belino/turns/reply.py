@@ -140,6 +140,16 @@ class Replies:
         asked.append(own)
         return own
 
+    def asks_all(self, where: ConversationKey) -> Callable[[str, Sequence[Choice]], Awaitable[str]] | None:
+        """Sends a question with buttons without a turn, to no one person; None if the platform has no buttons."""
+
+        async def ask(question: str, choices: Sequence[Choice]) -> str:
+            own = new_key()
+            await self.put_question(where, own, question, choices)
+            return own
+
+        return ask if self._limits(where).buttons else None
+
     async def put_question(
         self, where: ConversationKey, own: str, words: str, choices: Sequence[Choice], *, is_numbered: bool = False
     ) -> None:

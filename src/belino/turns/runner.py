@@ -532,14 +532,15 @@ class TurnRunner:
         return make_toolbox(context, outlet, speaker=self._replies.speaker, acting=acting)
 
     def _acting(self, conversation: ConversationKey, progress: TurnProgress | None) -> Acting:
+        replies = self._replies
         return Acting(
             adapter=self._adapters.get((conversation.platform, conversation.account)),
             may=agent_may(self._config, conversation),
             author=self._agents.author(conversation),
             told=self._tell_messages,
             silence=progress.stay_silent if progress else None,
-            ask=partial(self._replies.ask, progress.turn, progress.asked) if progress else None,
-            say=None if progress else self._replies.say,
+            ask=partial(replies.ask, progress.turn, progress.asked) if progress else replies.asks_all(conversation),
+            say=None if progress else replies.say,
         )
 
     async def _failed(self, claimed: ClaimedTurn, progress: TurnProgress, failure: TurnFailure) -> TurnEnd:

@@ -47,7 +47,8 @@ from belino.understanding.policy import (
 from belino.understanding.prices import price_of
 from belino.understanding.request import ItemReading, MessageMedia, MessageReadings, Note, ReadingPrice, ReadRange
 from belino.understanding.spending import Spending
-from belino.understanding.told import note_told, with_told
+from belino.understanding.stored import CAPABILITIES
+from belino.understanding.told import note_told, told_item, with_told
 from belino.understanding.transcribe import Heard, Transcriber
 
 if TYPE_CHECKING:
@@ -127,7 +128,11 @@ class Understanding:
             language=message.language,
             recent_texts=message.recent_texts,
         )
-        told = {index: record for index, record in enumerate(message.media) if record.ref.transcript}
+        told = {
+            index: record
+            for index, record in enumerate(message.media)
+            if record.ref.transcript and self._may_tell(record, situation)
+        }
         items = [_item(index, record) for index, record in enumerate(message.media) if index not in told]
         candidates = partial(self._entries.candidates, conversation=message.conversation)
         plans = decide(items, self._tools, candidates, situation)
@@ -154,6 +159,18 @@ class Understanding:
         for run in runs:
             if run.source is not None:
                 await note_attempts(run.source)
+
+    async def told(self, record: RefRecord, conversation: ConversationKey) -> ItemReading | None:
+        """The platform's own whole transcript, where this kind of media is read; None if there is none."""
+        if (heard := told_item(record.ref)) is None:
+            return None
+        store = self._room.store
+        kind = await store.chat_type(conversation.whole_channel) if store is not None else None
+        situation = Situation(conversation=conversation, chat_type=kind or ChatType.DIRECT)
+        return heard if self._may_tell(record, situation) else None
+
+    def _may_tell(self, record: RefRecord, situation: Situation) -> bool:
+        return why_not(CAPABILITIES[record.ref.kind], self._tools, situation) is None
 
     async def read_item(
         self,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from belino.domain.errors import StoreError
-from belino.domain.media import MediaRef
+from belino.domain.media import DocumentText, DocumentUnit, MediaRef, Part
 from belino.domain.message import ConversationKey
 from belino.domain.reading import (
     KINDS,
@@ -20,7 +20,7 @@ from belino.domain.reading import (
 )
 from belino.domain.stored import RefRecord
 from belino.storage.transcripts import TranscriptVerbs
-from belino.understanding.request import MessageReadings
+from belino.understanding.request import ItemReading, MessageReadings
 from belino.understanding.stored import CAPABILITIES
 
 BY_PLATFORM = "told by the platform"
@@ -38,6 +38,22 @@ def told_reading(ref: MediaRef, index: int = 0) -> Reading | None:
         model="",
         attachment_index=index,
         partial=ref.is_transcript_partial,
+    )
+
+
+def told_item(ref: MediaRef) -> ItemReading | None:
+    """The platform's transcript as a reading on request; None if it told nothing, or only the beginning."""
+    if not ref.transcript or ref.is_transcript_partial:
+        return None
+    part = Part(number=1, text=ref.transcript)
+    return ItemReading(
+        form=ReadingForm.TRANSCRIPT,
+        capability=CAPABILITIES[ref.kind],
+        text=ref.transcript,
+        document=DocumentText(unit=DocumentUnit.PART, total=1, parts=(part,)),
+        provider=ref.platform,
+        model="",
+        cached=True,
     )
 
 
