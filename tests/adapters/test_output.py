@@ -126,6 +126,18 @@ async def test_three_hundred_lines_of_code_are_a_file_with_its_first_lines_shown
     assert "of 300 lines" in text and "code.py" in text and "Ask me for more." in text
 
 
+@pytest.mark.parametrize(("lines", "files"), [(60, []), (61, ["code.txt"])])
+async def test_up_to_sixty_lines_of_code_stay_in_the_message(
+    place: Place, tmp_path: Path, lines: int, files: list[str]
+) -> None:
+    text = "\n".join(["```", *(f"line {number}" for number in range(lines)), "```"])
+    async with place.asked(tmp_path / "home", ScriptedAgent(text)) as gateway:
+        await until(lambda: gateway.counters.parcels["sent"])
+        await until(lambda: any(names for _, names in place.shown()) or not files)
+        assert [name for _, names in place.shown() for name in names] == files
+        assert ("line 59" in "".join(text for text, _ in place.shown())) is (not files)
+
+
 async def test_text_comes_with_the_first_files(place: Place, tmp_path: Path) -> None:
     home = tmp_path / "home"
     folder = place.folder(home)

@@ -327,3 +327,8 @@ async def test_a_gateway_that_started_with_an_older_copy_tells_the_owner(house: 
             await asyncio.sleep(0.001)
         assert "the copy that worked last is in use: belino.toml: it is not valid TOML" in notices[0].text
         running.cancel()
+    async with house.gateway() as gateway, asyncio.TaskGroup() as group:  # with a file that is correct again
+        running = group.create_task(gateway.run())
+        while await gateway.owners.notices():
+            await asyncio.sleep(0.001)
+        running.cancel()

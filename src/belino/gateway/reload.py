@@ -3,14 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from belino.config import AdapterConfig, Config, keep_good, load
 from belino.delivery.connections import Account
-from belino.domain.errors import BelinoError, ConfigError
+from belino.domain.errors import BelinoError, ConfigError, StoreError
 from belino.gateway.accounts import MadeAccount
 from belino.storage.home import Home
 from belino.turns.agents import AgentGeneration
@@ -114,6 +114,9 @@ class Reloader:
         """Tell the owners about a rejected file, and reload whenever it is asked for, until cancelled."""
         if self._source.rejected:
             await self._gateway.owners.tell(NOTICE, _told_at_start(self._source.rejected))
+        else:
+            with suppress(StoreError):
+                await self._gateway.owners.close(NOTICE)  # of an earlier run
         while True:
             await self._asked.wait()
             self._asked.clear()
