@@ -499,6 +499,20 @@ async def test_reading_if_it_is_allowed_stays_in_the_sessions_folder(tmp_path: P
     assert not any("the secret" in words or SYSTEM in words for words in told[1:])
 
 
+@pytest.mark.parametrize("read_files", [False, True])
+async def test_no_folder_of_this_machine_reaches_the_provider(tmp_path: Path, read_files: bool) -> None:
+    script = [ModelAnswer(text="Hello."), ModelAnswer(calls=(FETCH,)), ModelAnswer(text="Seen.")]
+    async with MessagesServer(script) as server, settled(tmp_path, server, read_files=read_files) as room:
+        here = room()
+        await here.say("hi")
+        await here.say("and again")
+    assert len(server.asked) == 3
+    for asked in server.asked:
+        told = json.dumps({name: part for name, part in asked.body.items() if name != "metadata"})
+        assert str(tmp_path) not in told
+        assert str(Path.home()) + "/" not in told
+
+
 async def test_the_transcripts_are_private_and_beside_what_can_be_sent(tmp_path: Path) -> None:
     async with MessagesServer() as server, settled(tmp_path, server) as room:
         here = room()
