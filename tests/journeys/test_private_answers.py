@@ -10,8 +10,9 @@ from belino.gateway.gateway import Gateway
 from belino.testing.discord import DiscordServer
 from belino.testing.discord.shapes import Json
 from belino.testing.faults import CannedAnswer
+from belino.testing.files import make_png
 from belino.testing.slack import SlackServer
-from journeys.busy_place import until
+from journeys.busy_place import told, until
 from journeys.busy_server import BusyServer
 from journeys.busy_workspace import BusyWorkspace
 
@@ -64,6 +65,20 @@ async def test_slack_shows_the_agents_answer_to_the_sender_where_the_app_is_no_m
             await until(lambda: slack.command_answers)
     assert len(office.agent.turns) == 1
     assert slack.command_answers[0]["response_type"] == "ephemeral"
+
+
+async def test_a_shortcut_of_a_slack_message_asks_the_agent_about_it(tmp_path: Path) -> None:
+    async with SlackServer() as slack:
+        office = BusyWorkspace(slack, tmp_path / "home")
+        async with office.gateway() as gateway:
+            said = slack.say(office.room, office.bob, "The ferry leaves at nine.", files=[make_png(8, 8)])
+            slack.shortcut(said, office.ann, "explain")
+            await until(lambda: office.agent.turns and slack.deliveries.acknowledged)
+            await until(lambda: office.answers() or slack.command_answers)
+            assert (await gateway.audit()).is_balanced
+    asked = told(office.agent.turns[0])
+    assert "/explain" in asked and "The ferry leaves at nine." in asked
+    assert slack.downloads == []
 
 
 async def test_slack_answers_in_private_when_the_url_has_ended_and_never_twice(tmp_path: Path) -> None:

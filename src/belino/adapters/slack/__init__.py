@@ -25,6 +25,7 @@ from belino.adapters.slack.hooks import (
 from belino.adapters.slack.media import SlackDownload
 from belino.adapters.slack.parse import (
     ACTIONS,
+    SHORTCUT,
     SlackParseContext,
     context_from_json,
     context_to_json,
@@ -483,7 +484,7 @@ class Adapter:
         payload = {name: value for name, value in payload.items() if name != "response_url"}  # a recording has none
         arrivals = parse(payload, view)
         self._context.parsed(payload, lambda: context_to_json(view, payload), arrivals)
-        if words(payload, "command"):
+        if words(payload, "command") or words(payload, "type") == SHORTCUT:
             for arrival in arrivals:
                 self._answers.expect(arrival.id, response)
         if words(payload, "type") == ACTIONS:

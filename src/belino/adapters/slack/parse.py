@@ -40,6 +40,7 @@ from belino.domain.message import (
     Edit,
     Message,
     Presence,
+    Quote,
     Reaction,
     SourceMessage,
     ThreadReport,
@@ -53,6 +54,7 @@ _SEVERAL = re.compile(r"<!(?:subteam\^|here|channel|everyone)")
 """Mentions of several: https://docs.slack.dev/messaging/formatting-message-text"""
 EVENTS, COMMANDS = "events_api", "slash_commands"
 ACTIONS = "block_actions"
+SHORTCUT = "message_action"
 
 # Subtypes of messages with content; every other one reports an event.
 _SAID = frozenset(
@@ -94,6 +96,8 @@ def parse(payload: object, view: SlackParseContext) -> tuple[Arrival, ...]:
         return (_command(raw, view),)
     if words(raw, "type") == ACTIONS and (pressed := _press(raw, view)) is not None:
         return (pressed,)
+    if words(raw, "type") == SHORTCUT and (asked := _shortcut(raw, view)) is not None:
+        return (asked,)
     return (_unread(raw, raw, view),)
 
 
@@ -310,6 +314,24 @@ def _press(raw: Raw, view: SlackParseContext) -> Message | None:
         press=key,
         invoked=False,
     )
+
+
+def _shortcut(raw: Raw, view: SlackParseContext) -> Message | None:
+    """A message shortcut, as a command about the message that it quotes.
+
+    https://docs.slack.dev/interactivity/implementing-shortcuts
+    """
+    place, person = table(raw, "channel"), table(raw, "user")
+    channel, user = words(place, "id"), words(person, "id")
+    about = said(table(raw, "message"), channel, view) if channel and user else None
+    if about is None or not isinstance(about, Message):
+        return None
+    command = {"channel_id": channel, "channel_name": words(place, "name"), "trigger_id": words(raw, "trigger_id")}
+    command |= {"user_id": user, "user_name": words(person, "name"), "command": f"/{line(raw, 'callback_id')}"}
+    quote = Quote(author=about.author, message_id=about.id, text=about.text, sent=about.sent, media=about.media)
+    asked = _command(command, view)
+    where = replace(asked.conversation, thread=about.conversation.thread)
+    return replace(asked, conversation=where, quote=quote)
 
 
 def _command(raw: Raw, view: SlackParseContext) -> Message:

@@ -371,6 +371,27 @@ class SlackWorld(SlackState):
             }
         )
 
+    def shortcut(self, message: Json, user: Json, callback: str) -> None:
+        """A user picks a shortcut of the app in the menu of a message."""
+        channel, kept = self._find(message)
+        number = self.numbers.next("")
+        self.deliveries.interaction(
+            {
+                "type": "message_action",
+                "token": "deprecated-verification-token",
+                "action_ts": self.stamps.next(),
+                "team": {"id": TEAM, "domain": DOMAIN},
+                "user": {"id": user["id"], "username": user["name"], "name": user["name"], "team_id": TEAM},
+                "channel": {"id": channel["id"], "name": "directmessage" if channel.get("is_im") else channel["name"]},
+                "is_enterprise_install": False,
+                "callback_id": callback,
+                "trigger_id": f"{number}.0123456789.abcdef",
+                "response_url": self._response_url(channel["id"], user["id"], number),
+                "message_ts": kept["ts"],
+                "message": self.payload(channel, kept),
+            }
+        )
+
     def delete_file(self, number: str) -> None:
         """A file is deleted; messages still name it."""
         self.files.by_id[number].gone = True
