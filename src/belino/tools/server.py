@@ -6,7 +6,7 @@ token is invalid at once. Host, Origin and token are checked by `web/` before a 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -138,7 +138,28 @@ async def _serve_once(
         max_request_body_size=BODY_BYTES,
     )
     async with manager.run(), beside(_close(listen, changes)):
-        await manager.handle_request(scope, again, send)
+        if manager.json_response:  # a stream notices by itself that its client has gone
+            await _unless_gone(manager.handle_request(scope, again, send), receive)
+        else:
+            await manager.handle_request(scope, again, send)
+
+
+async def _unless_gone(work: Coroutine[Any, Any, None], receive: Receive) -> None:
+    """Answer a request, and cancel it if its client closes the connection."""
+    answering = asyncio.ensure_future(work)
+    try:
+        async with beside(_cancel_if_gone(answering, receive)):
+            await asyncio.wait({answering})
+    finally:
+        answering.cancel()
+    if not answering.cancelled():
+        answering.result()
+
+
+async def _cancel_if_gone(answering: "asyncio.Future[None]", receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    answering.cancel()
 
 
 async def _close(listen: "ListenHandler | None", changes: ResourceChanges | None) -> None:
