@@ -146,17 +146,13 @@ async def _serve_once(
 
 async def _unless_gone(work: Coroutine[Any, Any, None], receive: Receive) -> None:
     """Answer a request, and cancel it if its client closes the connection."""
-    answering = asyncio.ensure_future(work)
-    try:
-        async with beside(_cancel_if_gone(answering, receive)):
-            await asyncio.wait({answering})
-    finally:
-        answering.cancel()
-    if not answering.cancelled():
-        answering.result()
+    async with asyncio.TaskGroup() as group:
+        answering = group.create_task(work)
+        watching = group.create_task(_cancel_if_gone(answering, receive))
+        answering.add_done_callback(lambda _: watching.cancel())
 
 
-async def _cancel_if_gone(answering: "asyncio.Future[None]", receive: Receive) -> None:
+async def _cancel_if_gone(answering: asyncio.Task[None], receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     answering.cancel()
