@@ -3,7 +3,7 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -295,3 +295,43 @@ async def test_a_client_that_asks_for_it_gets_the_progress_of_a_fetch(town: Town
         assert not (await client.call_tool("fetch_media", {"ref": other, "as": "file"})).is_error
     assert told and told == sorted(told)
     assert told[-1][0] <= len(content)
+
+
+class Slow:
+    """A toolbox whose one tool never ends by itself."""
+
+    specs = SPECS[:1]
+
+    def __init__(self) -> None:
+        self.begun, self.cancelled = asyncio.Event(), asyncio.Event()
+
+    async def call(self, name: str, arguments: Mapping[str, object]) -> tuple[Block, ...]:
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.cancelled.set()
+        return ()
+
+
+@pytest.mark.parametrize("meta", [{}, {"progressToken": 1}], ids=["plain", "with progress"])
+@pytest.mark.parametrize("version", ["2025-06-18", "2026-07-28"])
+async def test_a_client_that_closes_its_connection_cancels_its_request(version: str, meta: dict[str, object]) -> None:
+    slow = Slow()
+    if version == "2026-07-28":
+        meta = {
+            **meta,
+            "io.modelcontextprotocol/protocolVersion": version,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+    params = {"name": "list_media", "arguments": {}, "_meta": meta}
+    frame = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": version}
+    headers |= {"Mcp-Method": "tools/call", "Mcp-Name": "list_media"}
+    async with serving(McpDoor(lambda _: slow).app(HERE)) as url, asyncio.timeout(30):
+        async with httpx2.AsyncClient() as http:
+            asking = asyncio.create_task(http.post(url, json=frame, headers=headers))
+            await slow.begun.wait()
+            asking.cancel()
+            await asyncio.wait({asking})
+        await slow.cancelled.wait()

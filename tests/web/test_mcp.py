@@ -1,9 +1,15 @@
 """MCP clients get the toolbox of the conversation their token was made for, whatever they write."""
 
+import asyncio
+import contextlib
 from dataclasses import replace
 from typing import Any, Literal
 
+import httpx2
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.subscriptions import ResourcesListChanged
 
 from belino.config import Config
 from belino.config.tables import ChannelAccess
@@ -170,3 +176,24 @@ async def test_acting_tools_are_those_of_the_platform_that_the_operator_permits(
         async with run_site(replace(usual, adapters=(adapter,)), folder=str(number)) as site:
             assert await names(site) & acting == (acting if may else set())
             assert {"send_message", "send_media", "ask_user"} <= await names(site)
+
+
+async def test_a_client_that_listens_is_told_of_new_media_until_its_token_is_revoked(site: Any) -> None:
+    await site.gateway.store.open_conversation(OTHER, "Other", ChatType.DIRECT)
+    token = await site.token(MAIN)
+    async with (
+        httpx2.AsyncClient(headers=token, timeout=60) as http,
+        Client(streamable_http_client(f"{site.url}/mcp", http_client=http)) as client,
+        asyncio.timeout(60),
+        client.listen(resources_list_changed=True) as changes,
+    ):
+        await say(site, OTHER, "foreign.png")
+        own = await say(site, MAIN, "own.png")
+        assert isinstance(await anext(aiter(changes)), ResourcesListChanged)
+        assert f"belino://media/{own}" in {each.uri for each in (await client.list_resources()).resources}
+        (grant,) = [each for each in await site.gateway.store.grants() if each.conversation == MAIN]
+        status, _, _ = await site.ask("DELETE", f"/api/tokens/{grant.id}")
+        assert status in (200, 204)
+        with contextlib.suppress(Exception):
+            async for _ in changes:
+                pass

@@ -6,7 +6,7 @@ token is invalid at once. Host, Origin and token are checked by `web/` before a 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -28,6 +28,7 @@ from belino.tools.toolbox import FAILED, ScopedToolbox
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel import Server
+    from mcp.server.subscriptions import ListenHandler, ServerEvent
     from mcp_types import CallToolResult, ContentBlock, ListResourcesResult, ReadResourceResult, Resource, Tool
 
 SERVER_NAME = "belino"
@@ -83,11 +84,24 @@ ABOUT_TOOLS = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceChanges:
+    """Where a client that listens learns of new, changed and deleted media of its channel."""
+
+    watch: Callable[[Callable[[Sequence[str]], None]], Callable[[], None]]
+    """Calls back with the refs that changed, if they are known, until the returned function is called."""
+    ended: asyncio.Event
+    """Set when the client's token is no longer valid."""
+
+
 class McpDoor:
     """Serves a conversation's toolbox to MCP clients."""
 
-    def __init__(self, toolbox_for: Callable[[ConversationKey], Toolbox]) -> None:
+    def __init__(
+        self, toolbox_for: Callable[[ConversationKey], Toolbox], *, changes: "ResourceChanges | None" = None
+    ) -> None:
         self._toolbox_for = toolbox_for
+        self._changes = changes
 
     def app(self, conversation: ConversationKey) -> App:
         """An ASGI app that serves only this conversation, whatever the request says."""
@@ -98,7 +112,7 @@ class McpDoor:
                 return
             # Importing mcp takes over a second: in a thread, so that the event loop is not blocked.
             await asyncio.to_thread(_load_mcp)
-            await _serve_once(self._toolbox_for(conversation), scope, receive, send)
+            await _serve_once(self._toolbox_for(conversation), self._changes, scope, receive, send)
 
         return serve
 
@@ -108,19 +122,66 @@ def _load_mcp() -> None:
     logging.getLogger("mcp").setLevel(logging.WARNING)  # it logs the start and end of every request
 
 
-async def _serve_once(toolbox: Toolbox, scope: Scope, receive: Receive, send: Send) -> None:
+async def _serve_once(
+    toolbox: Toolbox, changes: ResourceChanges | None, scope: Scope, receive: Receive, send: Send
+) -> None:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from mcp.server.subscriptions import ListenHandler
 
     body, again = await _peek(receive)
     # A stream only where there is something to report; closing it cancels the request.
+    listen = None if changes is None else ListenHandler(_Bus(changes))
     manager = StreamableHTTPSessionManager(
-        make_server(toolbox),
-        json_response=b'"progressToken"' not in body,
+        make_server(toolbox, listen),
+        json_response=b'"progressToken"' not in body and b'"subscriptions/listen"' not in body,
         stateless=True,
         max_request_body_size=BODY_BYTES,
     )
-    async with manager.run():
-        await manager.handle_request(scope, again, send)
+    async with manager.run(), beside(_close(listen, changes)):
+        if manager.json_response:  # a stream notices by itself that its client has gone
+            await _unless_gone(manager.handle_request(scope, again, send), receive)
+        else:
+            await manager.handle_request(scope, again, send)
+
+
+async def _unless_gone(work: Coroutine[Any, Any, None], receive: Receive) -> None:
+    """Answer a request, and cancel it if its client closes the connection."""
+    async with asyncio.TaskGroup() as group:
+        answering = group.create_task(work)
+        watching = group.create_task(_cancel_if_gone(answering, receive))
+        answering.add_done_callback(lambda _: watching.cancel())
+
+
+async def _cancel_if_gone(answering: asyncio.Task[None], receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    answering.cancel()
+
+
+async def _close(listen: "ListenHandler | None", changes: ResourceChanges | None) -> None:
+    if listen is not None and changes is not None:
+        await changes.ended.wait()
+        listen.close()
+
+
+class _Bus:
+    """Changes of media as events of MCP."""
+
+    def __init__(self, changes: ResourceChanges) -> None:
+        self._changes = changes
+
+    async def publish(self, event: "ServerEvent") -> None:
+        """Nothing is published by requests."""
+
+    def subscribe(self, listener: "Callable[[ServerEvent], None]") -> Callable[[], None]:
+        from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated
+
+        def told(refs: Sequence[str]) -> None:
+            listener(ResourcesListChanged())
+            for ref in refs:
+                listener(ResourceUpdated(uri=uri_of(ref)))
+
+        return self._changes.watch(told)
 
 
 async def _peek(receive: Receive) -> tuple[bytes, Receive]:
@@ -138,7 +199,7 @@ async def _peek(receive: Receive) -> tuple[bytes, Receive]:
     return body, again
 
 
-def make_server(toolbox: Toolbox) -> "Server[Any]":
+def make_server(toolbox: Toolbox, listen: "ListenHandler | None" = None) -> "Server[Any]":
     """An MCP server whose tools are exactly the toolbox's, and whose resources are its channel's media."""
     import mcp_types as types
     from mcp.server.lowlevel import Server
@@ -176,6 +237,7 @@ def make_server(toolbox: Toolbox) -> "Server[Any]":
         on_list_resources=list_resources,
         on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
+        on_subscriptions_listen=listen,
     )
 
 

@@ -1,5 +1,7 @@
 """Context of a conversation as an agent would read it, a search of its channel, and its tools for MCP clients."""
 
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from urllib.parse import unquote
 
 from starlette.responses import Response
@@ -7,8 +9,11 @@ from starlette.responses import Response
 from belino.context.results import results_json
 from belino.context.search import INTENTS_AT_MOST, search
 from belino.domain.errors import NoSuchMessage, SeveralMessages, ToolError
+from belino.domain.message import ConversationKey
+from belino.domain.stored import StoredMessage
+from belino.gateway.events import Notice, NoticeKind
 from belino.tools.arguments import Arguments
-from belino.tools.server import App, McpDoor
+from belino.tools.server import App, McpDoor, Receive, ResourceChanges, Scope, Send
 from belino.turns.preview import as_json, preview
 from belino.turns.tool_access import NamedFiles
 from belino.web.auth import bearer_of, refuse_foreign_page, unauthorized
@@ -95,7 +100,31 @@ async def serve_mcp(call: RouteCall) -> App:
         raise bad_request(f"Name the conversation in the header {CONVERSATION_HEADER}.")
     call.visitor.must_see(conversation)
     await call.site.must_exist(conversation)
-    return McpDoor(call.site.gateway.toolbox).app(conversation)
+    return _listening(call, conversation)
+
+
+def _listening(call: RouteCall, conversation: ConversationKey) -> App:
+    """The tools, and a stream of changes that ends with the client's token."""
+    gateway, channel = call.site.gateway, conversation.whole_channel
+
+    def watch(told: Callable[[Sequence[str]], None]) -> Callable[[], None]:
+        def heard(notice: Notice) -> None:
+            if notice.conversation is None or notice.conversation.whole_channel != channel:
+                return
+            refs = [ref.id for ref in notice.payload.media] if isinstance(notice.payload, StoredMessage) else []
+            if refs or notice.kind is NoticeKind.CHANGED:
+                told(refs)
+
+        stack = ExitStack()
+        stack.enter_context(gateway.notices.listening(heard))
+        return stack.close
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        with call.site.grants.hold(call.visitor.grant) as ended:
+            changes = ResourceChanges(watch=watch, ended=ended)
+            await McpDoor(gateway.toolbox, changes=changes).app(conversation)(scope, receive, send)
+
+    return serve
 
 
 async def serve_turn_mcp(call: RouteCall) -> App:
