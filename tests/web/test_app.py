@@ -93,6 +93,7 @@ async def test_a_token_of_another_conversation_finds_nothing_on_any_route(site: 
     named: dict[tuple[str, str], list[tuple[str, dict[str, Any]]]] = {
         ("GET", "/api/messages"): [(f"/api/messages?conversation={MAIN}", {})],
         ("POST", "/api/messages"): [("/api/messages", {"json": said})],
+        ("POST", "/api/send"): [("/api/send", {"json": {"conversation": MAIN, "text": "hi"}})],
         ("POST", "/api/uploads"): [("/api/uploads", {"json": {"conversation": MAIN, "file_name": "a", "size": 3}})],
         ("GET", "/api/uploads/{upload_id}"): [(f"/api/uploads/{upload}", {})],
         ("PATCH", "/api/uploads/{upload_id}"): [
