@@ -1,6 +1,7 @@
 """Slack over Socket Mode: what is said is taken, acknowledged once it is on disk, and answered."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from belino.domain.errors import (
     Undeliverable,
 )
 from belino.domain.limits import Markup
-from belino.domain.message import Arrival, ChatType, Deletion, Edit, Message, Reaction
+from belino.domain.message import Arrival, ChatType, ConversationKey, Deletion, Edit, Message, Reaction
 from belino.domain.ports import (
     Adapter,
     Checks,
@@ -319,6 +320,58 @@ async def test_a_draft_becomes_the_answer(slack: SlackServer, app: App) -> None:
     final = Parcel(key="f", conversation=channel, kind=ParcelKind.EDIT, text="one two", edits=draft.message_id)
     assert (await app.adapter.send(final)).message_id == draft.message_id
     assert slack.edited == [(draft.message_id, "one two")]
+
+
+def written(where: ConversationKey, text: str, **more: Any) -> Parcel:
+    return Parcel(conversation=where, text=text, rich=text, markup=Markup.MRKDWN, **more)
+
+
+@pytest.fixture
+async def talk(slack: SlackServer, app: App) -> AsyncIterator[ConversationKey]:
+    """A thread of direct messages in which a person has written."""
+    ada = slack.user("Ada")
+    root = slack.say(ada, ada, "listen")
+    async with app.listening():
+        slack.say(ada, ada, "tell me", thread=root)
+        await until(lambda: "tell me" in app.texts)
+        yield replace(place(slack.dm(ada)), thread=root["ts"])
+
+
+async def test_a_draft_in_a_thread_of_direct_messages_is_streamed_and_becomes_the_answer(
+    slack: SlackServer, app: App, talk: ConversationKey
+) -> None:
+    draft = await app.adapter.send(written(talk, "one …", key="d", kind=ParcelKind.DRAFT))
+    await app.adapter.edit(draft.message_id, written(talk, "one **two …", key="d"))
+    await app.adapter.edit(draft.message_id, written(talk, "another …", key="d"))
+    assert slack.streamed == [(draft.message_id, "one **two")] and slack.calls["chat.postMessage"] == 0
+    final = written(talk, "one *two*", key="f", kind=ParcelKind.EDIT, edits=draft.message_id)
+    assert (await app.adapter.send(final)).message_id == draft.message_id
+    assert slack.edited == [(draft.message_id, "one *two*")] and slack.streaming == []
+
+
+async def test_a_stream_whose_receipt_was_lost_is_found_and_the_next_draft_is_not_taken_for_it(
+    slack: SlackServer, app: App, talk: ConversationKey
+) -> None:
+    begun = written(talk, "one …", key="d", kind=ParcelKind.DRAFT)
+    draft = await app.adapter.send(begun)
+    found = await app.adapter.find_sent(begun)
+    assert found is not None and found.message_id == draft.message_id
+    final = written(talk, "one two", key="f", kind=ParcelKind.EDIT, edits=draft.message_id)
+    await app.adapter.send(final)
+    assert await app.adapter.find_sent(replace(begun, key="later")) is None
+    assert await app.adapter.find_sent(replace(final, edits=None)) is None
+
+
+async def test_where_slack_streams_nothing_or_ends_a_stream_the_draft_is_edited(
+    slack: SlackServer, app: App, talk: ConversationKey
+) -> None:
+    first = await app.adapter.send(written(talk, "one …", key="d", kind=ParcelKind.DRAFT))
+    slack.streaming.clear()
+    await app.adapter.edit(first.message_id, written(talk, "one two …", key="d"))
+    assert slack.edited == [(first.message_id, "one two …")]
+    room = place(slack.channel("general", slack.user("Bo")))
+    await app.adapter.send(written(replace(room, thread="1.0"), "one …", key="e", kind=ParcelKind.DRAFT))
+    assert slack.calls["chat.startStream"] == 1 and slack.calls["chat.postMessage"] == 1
 
 
 async def test_an_answer_too_long_for_a_change_takes_the_draft_away_and_is_a_message_of_its_own(

@@ -26,12 +26,14 @@ class Story:
     def __init__(self, crew: BusyWorkspace, model: OpenAIServer, process: GatewayProcess) -> None:
         self.crew, self.model, self.process = crew, model, process
 
-    async def begin(self) -> None:
-        """Ask, and wait until the beginning is shown and its receipt on disk."""
+    async def begin(self, *, thread: bool = False) -> None:
+        """Ask, in a thread or not, and wait until the beginning is shown and its receipt on disk."""
         self.model.script = lambda _: ModelHang(text=BEGINNING)
         await until(self.crew.is_heard)
-        self.crew.slack.say(self.crew.ann, self.crew.ann, "tell me a story")
-        await until(lambda: self.shown() == [f"{BEGINNING} …"])
+        slack, ann = self.crew.slack, self.crew.ann
+        before = {"thread": slack.compose(slack.dm(ann), ann, "hello")} if thread else {}
+        slack.say(ann, ann, "tell me a story", **before)
+        await until(lambda: self.shown() == [BEGINNING if thread else f"{BEGINNING} …"])
         await asyncio.to_thread(looking.until, lambda: self.states() == ["sent"], "the draft has no receipt")
 
     async def kill(self, *, then: ModelAnswer) -> None:
@@ -71,3 +73,12 @@ async def test_an_answer_that_outgrows_its_draft_is_a_message_of_its_own_and_the
     await story.kill(then=ModelAnswer(text=long))
     await until(lambda: story.shown() == [long])
     await asyncio.to_thread(looking.until, lambda: story.states() == ["sent", "sent"], "the answer is not confirmed")
+
+
+async def test_killed_while_an_answer_is_streamed_its_stream_becomes_the_answer(story: Story) -> None:
+    await story.begin(thread=True)
+    assert len(story.crew.slack.streaming) == 1
+    await story.kill(then=ModelAnswer(text=WHOLE))
+    await until(lambda: story.shown() == [WHOLE])
+    await asyncio.to_thread(looking.until, lambda: story.states() == ["sent", "sent"], "the answer is not confirmed")
+    assert story.crew.slack.streaming == [] and story.crew.slack.calls["chat.postMessage"] == 0

@@ -83,6 +83,8 @@ class Reply:
     reply_to: str | None = None
 
 
+UNFINISHED = " …"
+"""The end of a draft."""
 DRAFT_OF = "draft:"
 """Prefix of a draft's key in `edits`, as long as no receipt has named the message."""
 

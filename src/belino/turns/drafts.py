@@ -15,11 +15,11 @@ from belino.delivery.send import ParcelNews
 from belino.delivery.text import texts
 from belino.domain.errors import MarkupRefused, Undeliverable, place_of
 from belino.domain.failpoints import failpoint
-from belino.domain.limits import Limits
+from belino.domain.limits import Limits, Rich
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import TurnState
 from belino.domain.ports import Clock, Drafts, StreamsDrafts
-from belino.domain.reply import DRAFT_OF, Parcel, ParcelKind, ParcelState, Reply
+from belino.domain.reply import DRAFT_OF, UNFINISHED, Parcel, ParcelKind, ParcelState, Reply
 from belino.domain.stored import ClaimedTurn, StoredMessage, TurnEnd
 from belino.storage.outbox import OutboxVerbs
 from belino.understanding.request import ReadingNews
@@ -36,7 +36,6 @@ LOOK_SECONDS = 0.25
 STREAMED_SECONDS = 20.0
 """A preview that does not change is shown again after so long; it vanishes after half a minute."""
 EDIT_SECONDS = 10.0
-UNFINISHED = " …"
 STOPPED = "(stopped)"
 PIECE_SECONDS = 0.05
 """A model writes a hundred pieces a second, faster than people read."""
@@ -293,7 +292,9 @@ class DraftWriter:
             log.info("a change of the draft of turn %d had markup that was refused", self._claimed.id)
 
     def _parcel(self, kind: ParcelKind) -> Parcel:
-        made = texts(self._whole() + UNFINISHED, self._limits)
+        source = self._whole() + UNFINISHED
+        made = texts(source, self._limits)
+        has_rich = self._limits.rich is Rich.MARKDOWN and len(source) <= self._limits.rich_chars
         self._shown = made[0].text
         return Parcel(
             key=self._key,
@@ -301,6 +302,7 @@ class DraftWriter:
             kind=kind,
             text=made[0].text,
             plain=made[0].plain,
+            rich=source if has_rich else "",
             markup=self._limits.markup,
             reply_to=self._claimed.reply_to,
             trace=self._claimed.trace,

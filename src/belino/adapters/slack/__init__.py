@@ -49,6 +49,7 @@ from belino.adapters.slack.send import (
     tell_apart,
 )
 from belino.adapters.slack.socket import SocketModeClient
+from belino.adapters.slack.streams import SlackStreams
 from belino.domain.errors import AdapterError, BelinoError, ConfigError, Undeliverable, Unfindable
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef
@@ -218,6 +219,7 @@ class Adapter:
         self._history = SlackHistory(self._client, self._limits)
         self._names = NameCache(self._client, self._limits)
         self._status = ThreadStatus(self._client)
+        self._streams = SlackStreams(self._client)
         self._answers = SlashAnswers(self._client, response_hosts(config))
         self._me = SlackApp()
         self._workspace = ""
@@ -265,6 +267,9 @@ class Adapter:
                 raise refusal(error, parcel) from error
             if told is not None:
                 return told
+        if (streamed := await self._streams.start(parcel)) is not None:
+            return streamed
+        await self._streams.stop(parcel)
         try:
             return await send(self._client, parcel, previews=self._config.link_previews)
         except Undeliverable:
@@ -277,9 +282,13 @@ class Adapter:
         return self._me.name
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
-        """Edit a message."""
-        channel = parcel.conversation.channel
-        return await self._limits.call(f"chat.update {channel}", lambda: edit(self._client, message_id, parcel))
+        """Edit a message, or extend a stream."""
+
+        async def change() -> Receipt:
+            extended = await self._streams.append(message_id, parcel)
+            return extended or await edit(self._client, message_id, parcel)
+
+        return await self._limits.call(f"chat.update {parcel.conversation.channel}", change)
 
     async def delete(self, conversation: ConversationKey, message_id: str) -> None:
         """Delete a message."""
@@ -480,6 +489,7 @@ class Adapter:
             self._me = replace(self._me, teams=self._me.teams | teams)
         event = table(payload, "event")
         await self._names.learn(words(event, "channel") or words(table(event, "item"), "channel"), [event])
+        self._streams.met(words(event, "channel"), words(event, "user"), words(event, "team") or self._workspace)
         view, response = self._view(), words(payload, "response_url")
         payload = {name: value for name, value in payload.items() if name != "response_url"}  # a recording has none
         arrivals = parse(payload, view)

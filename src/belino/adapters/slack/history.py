@@ -10,11 +10,12 @@ from datetime import datetime, timedelta
 from belino.adapters.slack.authors import moment, stamp
 from belino.adapters.slack.client import SlackClient, SlackRefused
 from belino.adapters.slack.send import comment_of, key_of
+from belino.adapters.slack.streams import may_stream
 from belino.domain.errors import BelinoError, RateLimited
 from belino.domain.message import ConversationKey
 from belino.domain.places import MOST_UNHEARD
 from belino.domain.ports import Clock
-from belino.domain.reply import OutgoingFile, Parcel, Receipt
+from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt
 from belino.net.json_fields import Raw, count, from_json, table, tables, words
 from belino.net.rest import RateLimits
 
@@ -198,7 +199,9 @@ def in_conversation(message: Raw, conversation: ConversationKey) -> bool:
 
 def _is_parcel(message: Raw, parcel: Parcel) -> bool:
     if not parcel.files:
-        return key_of(message) == parcel.key
+        # A stream has no key before it ends; every other message of ours has one, or files.
+        is_stream = parcel.kind is ParcelKind.DRAFT and may_stream(parcel.conversation)
+        return (key_of(message) or (parcel.key if is_stream and not message.get("files") else "")) == parcel.key
     kept, wanted = tables(message, "files"), parcel.files
     if len(kept) != len(wanted) or _as_said(words(message, "text")) != _as_said(comment_of(parcel)):
         return False

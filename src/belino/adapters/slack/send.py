@@ -135,6 +135,11 @@ def _refused(error: SlackRefused, what: str) -> str:
     return _SENTENCES.get(error.error) or f"Slack will not {what}: {error.error}"
 
 
+def metadata(key: str) -> Mapping[str, object]:
+    """What a message of ours carries unseen: the key of its parcel."""
+    return {"event_type": KEY_EVENT, "event_payload": {"key": key}}
+
+
 def key_of(message: Raw) -> str:
     """The parcel key in a message of ours."""
     metadata = table(message, "metadata")
@@ -159,7 +164,7 @@ async def _post(client: SlackClient, parcel: Parcel, *, previews: bool) -> Recei
         "thread_ts": parcel.conversation.thread,
         "unfurl_links": previews,
         "unfurl_media": previews,
-        "metadata": {"event_type": KEY_EVENT, "event_payload": {"key": parcel.key}},
+        "metadata": metadata(parcel.key),
     }
     told = await client.call("chat.postMessage", fields)
     ts = stamp(told, "ts") or stamp(table(told, "message"), "ts")

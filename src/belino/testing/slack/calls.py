@@ -18,7 +18,7 @@ TAKE_JSON = frozenset(
     {
         CONNECT, "auth.test", "chat.postMessage", "chat.update", "chat.delete", "chat.postEphemeral",
         "conversations.open", "reactions.add", "reactions.remove", "files.completeUploadExternal",
-        "assistant.threads.setStatus",
+        "assistant.threads.setStatus", "chat.startStream", "chat.appendStream", "chat.stopStream",
     }
 )  # fmt: skip
 _SCOPES = {
@@ -26,6 +26,9 @@ _SCOPES = {
     "chat.update": "chat:write",
     "chat.delete": "chat:write",
     "chat.postEphemeral": "chat:write",
+    "chat.startStream": "chat:write",
+    "chat.appendStream": "chat:write",
+    "chat.stopStream": "chat:write",
     "assistant.threads.setStatus": "chat:write",
     "conversations.open": "im:write",
     "users.info": "users:read",
@@ -81,6 +84,9 @@ class SlackCalls:
             "chat.update": sends.update,
             "chat.delete": sends.delete,
             "chat.postEphemeral": sends.post_ephemeral,
+            "chat.startStream": sends.start_stream,
+            "chat.appendStream": sends.append_stream,
+            "chat.stopStream": sends.stop_stream,
             "chat.getPermalink": reads.link,
             "assistant.threads.setStatus": sends.status,
             "files.getUploadURLExternal": sends.begin_upload,
@@ -156,6 +162,8 @@ class SlackSends:
     async def update(self, call: SlackCall) -> Json:
         channel = self._reads.channel(call)
         message = self._mine(call, channel, "cant_update_message")
+        if message["ts"] in self._world.streaming:
+            raise SlackRefusal("streaming_state_conflict")
         fields = _content(call, UPDATE_CHARS)
         before = self._world.payload(channel, message)
         if call.value("blocks", "invalid_blocks_format"):
@@ -171,6 +179,42 @@ class SlackSends:
         self._world.edited.append((message["ts"], message["text"]))
         told = self._world.send_changed(channel, message, before)
         return {"channel": channel["id"], "ts": message["ts"], "text": message["text"], "message": told}
+
+    async def start_stream(self, call: SlackCall) -> Json:
+        """A reply in a thread that grows; in a channel, for one person to see."""
+        channel, thread = self._target(call), call.needed("thread_ts")
+        if not channel["id"].startswith("D"):
+            for name in ("recipient_team_id", "recipient_user_id"):
+                if not call.text(name):
+                    raise SlackRefusal(f"missing_{name}")
+        message = self._own(_streamed(call, ""))
+        self._thread(channel, message, thread, broadcast=False)
+        self._show(channel, message)
+        self._world.streaming.append(message["ts"])
+        return {"channel": channel["id"], "ts": message["ts"]}
+
+    async def append_stream(self, call: SlackCall) -> Json:
+        channel, message = self._stream(call)
+        if not call.text("markdown_text"):
+            raise SlackRefusal("no_text")
+        message |= _streamed(call, message["text"])
+        self._world.streamed.append((message["ts"], message["text"]))
+        return {"channel": channel["id"], "ts": message["ts"]}
+
+    async def stop_stream(self, call: SlackCall) -> Json:
+        channel, message = self._stream(call)
+        message |= _streamed(call, message["text"])
+        if (metadata := _metadata(call)) is not None:
+            message["metadata"] = metadata
+        self._world.streaming.remove(message["ts"])
+        return {"channel": channel["id"], "ts": message["ts"], "message": self._world.payload(channel, message)}
+
+    def _stream(self, call: SlackCall) -> tuple[Json, Json]:
+        channel = self._reads.channel(call)
+        message = self._mine(call, channel, "message_not_owned_by_app")
+        if message["ts"] not in self._world.streaming:
+            raise SlackRefusal("message_not_in_streaming_state")
+        return channel, message
 
     async def delete(self, call: SlackCall) -> Json:
         channel = self._reads.channel(call)
@@ -343,6 +387,13 @@ def _content(call: SlackCall, most: int) -> Json:
     kept = linked(text or markdown)
     fields: Json = {"text": kept, "blocks": blocks or rich_text(kept)}
     return fields | ({"attachments": attachments} if attachments else {})
+
+
+def _streamed(call: SlackCall, before: str) -> Json:
+    """The text of a stream with what a call adds."""
+    if len(more := call.text("markdown_text")) > MARKDOWN_CHARS:
+        raise SlackRefusal("msg_too_long")
+    return {"text": before + more, "blocks": [{"type": "markdown", "text": before + more}]}
 
 
 def _check_blocks(blocks: Any) -> None:

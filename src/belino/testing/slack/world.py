@@ -86,6 +86,10 @@ class SlackState:
         self.unfurled: list[bool] = []
         """For every posted message, whether links in it may be unfurled; Slack does so unless told otherwise."""
         self.edited: list[tuple[str, str]] = []
+        self.streaming: list[str] = []
+        """The ts of messages that grow."""
+        self.streamed: list[tuple[str, str]] = []
+        """Each time one has grown: its ts and its text."""
         """Every edit the bot made, oldest first: ts and text."""
         self.received: list[FakeUpload] = []
         """Every file the bot uploaded and completed, with its hash."""
