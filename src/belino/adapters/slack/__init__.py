@@ -15,6 +15,7 @@ from belino.adapters.slack.client import SlackClient, SlackRefused
 from belino.adapters.slack.doctor import check_app, check_listed
 from belino.adapters.slack.history import CatchUp, SlackCursor, SlackHistory, in_conversation
 from belino.adapters.slack.hooks import (
+    SlashAnswers,
     challenge_of,
     is_signed,
     looks_at_certificate,
@@ -39,7 +40,7 @@ from belino.adapters.slack.parse import (
 from belino.adapters.slack.send import (
     THINKING,
     UPLOADING,
-    SlashAnswers,
+    SlackStreams,
     ThreadStatus,
     delete,
     edit,
@@ -49,7 +50,6 @@ from belino.adapters.slack.send import (
     tell_apart,
 )
 from belino.adapters.slack.socket import SocketModeClient
-from belino.adapters.slack.streams import SlackStreams
 from belino.domain.errors import AdapterError, BelinoError, ConfigError, Undeliverable, Unfindable
 from belino.domain.limits import Capabilities, Limits, SendAs
 from belino.domain.media import MediaRef

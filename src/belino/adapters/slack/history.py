@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 
 from belino.adapters.slack.authors import moment, stamp
 from belino.adapters.slack.client import SlackClient, SlackRefused
-from belino.adapters.slack.send import comment_of, key_of
-from belino.adapters.slack.streams import may_stream
+from belino.adapters.slack.send import comment_of, key_of, may_stream
 from belino.domain.errors import BelinoError, RateLimited
 from belino.domain.message import ConversationKey
 from belino.domain.places import MOST_UNHEARD

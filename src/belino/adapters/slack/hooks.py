@@ -1,19 +1,30 @@
-"""Hooks: events over HTTP; the signature over the raw bytes is checked before they are parsed."""
+"""Hooks: events over HTTP, whose signature over the raw bytes is checked first, and answers by a command's own URL."""
 
 import hashlib
 import hmac
 import json
 import re
+from collections import OrderedDict
+from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import parse_qsl
 
+from belino.adapters.slack.client import SlackClient, SlackRefused
+from belino.adapters.slack.send import text_fields
+from belino.domain.errors import AddressRefused
 from belino.domain.ports import Hook
+from belino.domain.reply import Parcel, ParcelKind, Receipt
+from belino.net.guard import host_of
 from belino.net.json_fields import Raw, from_json, words
 from belino.net.redact import Secret, same_secret
+from belino.net.tap import on_behalf
 
 SIGNATURE, TIMESTAMP = "x-slack-signature", "x-slack-request-timestamp"
 WINDOW_SECONDS = 300
 CERTIFICATE_BYTES = 1_024
+RESPONSE_SECONDS, MOST_RESPONSES = 29 * 60.0, 5
+"""Slack accepts five answers within thirty minutes by a command's URL."""
+COMMANDS_KEPT = 1_000
 _FIELDS = 100
 _SIZE = re.compile(r"[0-9]{1,6}")
 _SIGNATURE = re.compile(r"v0=[0-9a-f]{64}")
@@ -66,3 +77,68 @@ def challenge_of(payload: Raw) -> bytes | None:
     if words(payload, "type") != "url_verification":
         return None
     return json.dumps({"challenge": words(payload, "challenge")}).encode()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Invocation:
+    """A slash command that can be answered by its URL."""
+
+    url: Secret
+    until: float
+    posts: int = MOST_RESPONSES
+
+
+class SlashAnswers:
+    """Answers to slash commands, visible to their sender only; the URLs for them are kept in memory alone.
+
+    https://docs.slack.dev/interactivity/implementing-slash-commands
+    """
+
+    def __init__(self, client: SlackClient, hosts: frozenset[str]) -> None:
+        """`hosts` are those that an answer may be posted to."""
+        self._client = client
+        self._hosts = hosts
+        self._open: OrderedDict[str, _Invocation] = OrderedDict()
+        """By the id of the command's message."""
+
+    def expect(self, command: str, url: str) -> None:
+        """A command is about to be stored."""
+        try:
+            is_ours = host_of(url) in self._hosts
+        except AddressRefused:
+            is_ours = False
+        if not is_ours:
+            return
+        until = self._client.clock.monotonic() + RESPONSE_SECONDS
+        self._open[command] = _Invocation(url=Secret("response_url", url), until=until)
+        while len(self._open) > COMMANDS_KEPT:
+            self._open.popitem(last=False)
+
+    async def send(self, parcel: Parcel) -> Receipt | None:
+        """Show a text to the sender alone, also where the app is no member; None if it cannot be."""
+        if parcel.files or parcel.buttons or parcel.kind is ParcelKind.EDIT:
+            return None
+        if await self._respond(parcel) or await self._post(parcel):
+            return Receipt(message_id=f"private-{parcel.key}", sent=self._client.now())
+        return None
+
+    async def _respond(self, parcel: Parcel) -> bool:
+        given = self._open.get(parcel.reply_to or "")
+        if given is None or given.posts < 1 or given.until <= self._client.clock.monotonic():
+            return False
+        given.posts -= 1
+        fields = {**text_fields(parcel), "response_type": "ephemeral", "replace_original": False}
+        try:
+            with on_behalf(None):  # calls whose path is a secret are not recorded
+                await self._client.respond(given.url.reveal(), fields)
+        except SlackRefused:
+            return False  # it was used up, or has ended
+        return True
+
+    async def _post(self, parcel: Parcel) -> bool:
+        if parcel.only_to is None:
+            return False
+        where = parcel.conversation
+        fields = {"channel": where.channel, "user": parcel.only_to, "thread_ts": where.thread, **text_fields(parcel)}
+        await self._client.call("chat.postEphemeral", fields)
+        return True

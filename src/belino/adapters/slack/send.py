@@ -1,10 +1,10 @@
-"""Send parcels, each by one visible call: a message, an upload or an edit; and set a thread's status before it."""
+"""Send parcels, each by one visible call: a message, an upload, an edit or a stream; and set a thread's status."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 from belino.adapters.slack.authors import moment, stamp
 from belino.adapters.slack.capabilities import EDIT_CHARS
@@ -12,24 +12,24 @@ from belino.adapters.slack.client import SlackClient, SlackRefused
 from belino.adapters.slack.content import escaped
 from belino.adapters.slack.media import file_ref
 from belino.domain.emoji import emoji_name
-from belino.domain.errors import AdapterError, AddressRefused, MarkupRefused, NothingToEdit, PlaceClosed, Undeliverable
+from belino.domain.errors import AdapterError, MarkupRefused, NothingToEdit, PlaceClosed, Undeliverable
 from belino.domain.graphemes import cut
 from belino.domain.limits import Markup
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, SourceMessage
-from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
-from belino.net.guard import host_of
+from belino.domain.reply import UNFINISHED, OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
 from belino.net.json_fields import Raw, as_table, count, table, tables, words
-from belino.net.redact import Secret
 from belino.net.rest import FileBody, as_upload_errors
-from belino.net.tap import on_behalf
+
+T = TypeVar("T")
 
 KEY_EVENT = "belino_parcel"
 """The type of the metadata that carries a parcel's key; it is not visible."""
 
-# Slack shares a file a moment after it reports success; only then is the message known.
 ALT_CHARS = 1_000
 """https://docs.slack.dev/reference/methods/files.getUploadURLExternal"""
+
+# Slack shares a file a moment after it reports success; only then is the message known.
 SHARED_AFTER = (0.0, 0.5, 1.0, 2.0, 4.0)
 
 THINKING, UPLOADING = "is thinking…", "is sending a file…"
@@ -37,10 +37,13 @@ STATUS_SECONDS = 60.0
 """Slack shows a status until the answer comes, for two minutes at most."""
 STATUS_REFUSED_SECONDS = 3_600.0
 STATUS_CHARS = 100
+
+START, APPEND, STOP = "chat.startStream", "chat.appendStream", "chat.stopStream"
+MARKDOWN_CHARS = 12_000
+"""The most that one call may add."""
+PEOPLE_KEPT, STREAMS_KEPT = 1_000, 1_000
+REFUSED_SECONDS = 3_600.0
 SECTION_CHARS = 3_000
-RESPONSE_SECONDS, MOST_RESPONSES = 29 * 60.0, 5
-"""Slack accepts five answers within thirty minutes by a command's URL."""
-COMMANDS_KEPT = 1_000
 
 _NO_BLOCKS = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"})
 _NOTHING_TO_EDIT = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "msg_too_long"})
@@ -89,7 +92,7 @@ async def send(client: SlackClient, parcel: Parcel, *, previews: bool = False) -
 
 async def edit(client: SlackClient, ts: str, parcel: Parcel) -> Receipt:
     """Edit a message's text."""
-    written = dict(_text(parcel))
+    written = dict(text_fields(parcel))
     if parcel.rich:
         written["text"] = str(written["text"])[:EDIT_CHARS]  # only for notifications: the block is what is shown
     elif len(str(written["text"])) > EDIT_CHARS:
@@ -159,7 +162,7 @@ async def _finish(client: SlackClient, ts: str, parcel: Parcel) -> Receipt:
 async def _post(client: SlackClient, parcel: Parcel, *, previews: bool) -> Receipt:
     fields = {
         "channel": parcel.conversation.channel,
-        **_text(parcel),
+        **text_fields(parcel),
         **({"blocks": blocks} if (blocks := _blocks(parcel)) else {}),
         "thread_ts": parcel.conversation.thread,
         "unfurl_links": previews,
@@ -172,7 +175,7 @@ async def _post(client: SlackClient, parcel: Parcel, *, previews: bool) -> Recei
     return Receipt(message_id=ts or f"untold-{parcel.key}", sent=_when(ts, client))
 
 
-def _text(parcel: Parcel) -> Mapping[str, object]:
+def text_fields(parcel: Parcel) -> Mapping[str, object]:
     if parcel.rich:
         return {"text": parcel.text, "mrkdwn": True, "blocks": [{"type": "markdown", "text": parcel.rich}]}
     if parcel.markup is Markup.MRKDWN:
@@ -184,7 +187,7 @@ def _blocks(parcel: Parcel) -> list[dict[str, object]]:
     """The text and its buttons as blocks: https://docs.slack.dev/reference/block-kit/blocks/actions-block."""
     if not parcel.buttons:
         return []
-    text, is_marked = str(_text(parcel)["text"]), parcel.markup is Markup.MRKDWN
+    text, is_marked = str(text_fields(parcel)["text"]), parcel.markup is Markup.MRKDWN
     pieces = [text[start : start + SECTION_CHARS] for start in range(0, len(text), SECTION_CHARS)]
     kind = {"type": "mrkdwn", "verbatim": True} if is_marked else {"type": "plain_text", "emoji": False}
     sections: list[dict[str, object]] = [{"type": "section", "text": {**kind, "text": piece}} for piece in pieces]
@@ -205,71 +208,6 @@ async def tell_apart(client: SlackClient, conversation: ConversationKey, user: s
     """Show a line to one person only."""
     fields = {"channel": conversation.channel, "user": user, "text": escaped(text), "thread_ts": conversation.thread}
     await client.call("chat.postEphemeral", fields)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Invocation:
-    """A slash command that can be answered by its URL."""
-
-    url: Secret
-    until: float
-    posts: int = MOST_RESPONSES
-
-
-class SlashAnswers:
-    """Answers to slash commands, visible to their sender only; the URLs for them are kept in memory alone.
-
-    https://docs.slack.dev/interactivity/implementing-slash-commands
-    """
-
-    def __init__(self, client: SlackClient, hosts: frozenset[str]) -> None:
-        """`hosts` are those that an answer may be posted to."""
-        self._client = client
-        self._hosts = hosts
-        self._open: OrderedDict[str, _Invocation] = OrderedDict()
-        """By the id of the command's message."""
-
-    def expect(self, command: str, url: str) -> None:
-        """A command is about to be stored."""
-        try:
-            is_ours = host_of(url) in self._hosts
-        except AddressRefused:
-            is_ours = False
-        if not is_ours:
-            return
-        until = self._client.clock.monotonic() + RESPONSE_SECONDS
-        self._open[command] = _Invocation(url=Secret("response_url", url), until=until)
-        while len(self._open) > COMMANDS_KEPT:
-            self._open.popitem(last=False)
-
-    async def send(self, parcel: Parcel) -> Receipt | None:
-        """Show a text to the sender alone, also where the app is no member; None if it cannot be."""
-        if parcel.files or parcel.buttons or parcel.kind is ParcelKind.EDIT:
-            return None
-        if await self._respond(parcel) or await self._post(parcel):
-            return Receipt(message_id=f"private-{parcel.key}", sent=self._client.now())
-        return None
-
-    async def _respond(self, parcel: Parcel) -> bool:
-        given = self._open.get(parcel.reply_to or "")
-        if given is None or given.posts < 1 or given.until <= self._client.clock.monotonic():
-            return False
-        given.posts -= 1
-        fields = {**_text(parcel), "response_type": "ephemeral", "replace_original": False}
-        try:
-            with on_behalf(None):  # calls whose path is a secret are not recorded
-                await self._client.respond(given.url.reveal(), fields)
-        except SlackRefused:
-            return False  # it was used up, or has ended
-        return True
-
-    async def _post(self, parcel: Parcel) -> bool:
-        if parcel.only_to is None:
-            return False
-        where = parcel.conversation
-        fields = {"channel": where.channel, "user": parcel.only_to, "thread_ts": where.thread, **_text(parcel)}
-        await self._client.call("chat.postEphemeral", fields)
-        return True
 
 
 def _when(ts: str, client: SlackClient) -> datetime:
@@ -380,6 +318,96 @@ class ThreadStatus:
 
 
 _STATUS_REFUSED = "\0"
+
+
+class SlackStreams:
+    """Answers shown while they are written, by Slack's own API, in threads of direct messages.
+
+    In a channel Slack shows a growing message to one person only, so drafts there are messages that are edited.
+    What was streamed is kept in memory alone: after a restart the answer ends the stream.
+    https://docs.slack.dev/reference/methods/chat.startStream
+    """
+
+    def __init__(self, client: SlackClient) -> None:
+        self._client = client
+        self._people: OrderedDict[str, Mapping[str, str]] = OrderedDict()
+        """The recipient in each channel of direct messages."""
+        self._shown: OrderedDict[str, str] = OrderedDict()
+        """The text of each stream so far, by its ts."""
+        self._refused_until = 0.0
+
+    def met(self, channel: str, user: str, team: str) -> None:
+        """Note the person of direct messages."""
+        if channel.startswith("D") and user and team:
+            self._people[channel] = {"recipient_user_id": user, "recipient_team_id": team}
+            self._people.move_to_end(channel)
+            _forget(self._people, PEOPLE_KEPT)
+
+    async def start(self, parcel: Parcel) -> Receipt | None:
+        """Begin a stream with a draft; None if Slack streams nothing here."""
+        where, text = parcel.conversation, _streamed(parcel)
+        recipient = self._people.get(where.channel)
+        is_refused = self._client.clock.monotonic() < self._refused_until
+        if parcel.kind is not ParcelKind.DRAFT or not may_stream(where) or recipient is None or is_refused:
+            return None
+        if not 0 < len(text) <= MARKDOWN_CHARS:
+            return None
+        fields = {"channel": where.channel, "thread_ts": where.thread, **recipient, "markdown_text": text}
+        try:
+            told = await self._client.call(START, fields)
+        except SlackRefused:
+            self._refused_until = self._client.clock.monotonic() + REFUSED_SECONDS
+            return None
+        ts = stamp(told, "ts")
+        self._shown[ts] = text
+        _forget(self._shown, STREAMS_KEPT)
+        # Treated as sent: retried because its id is missing, it would appear twice.
+        return Receipt(message_id=ts or f"untold-{parcel.key}", sent=moment(ts) or self._client.now())
+
+    async def append(self, ts: str, parcel: Parcel) -> Receipt | None:
+        """Add what a draft has more than before; None if the message is no stream."""
+        shown, text = self._shown.get(ts), _streamed(parcel)
+        if shown is None:
+            return None
+        rest = text.removeprefix(shown)[:MARKDOWN_CHARS] if text.startswith(shown) else ""
+        if rest:  # a text that began differently is corrected by the answer
+            fields = {"channel": parcel.conversation.channel, "ts": ts, "markdown_text": rest}
+            try:
+                await self._client.call(APPEND, fields)
+            except SlackRefused:  # Slack ends a stream by itself after some minutes
+                del self._shown[ts]
+                return None
+            self._shown[ts] = shown + rest
+        return Receipt(message_id=ts, sent=self._client.now())
+
+    async def stop(self, parcel: Parcel) -> None:
+        """End the stream that the answer replaces, if it is one: only then can it be edited.
+
+        Its key is no parcel's, so that it is neither taken for the answer nor for a later draft.
+        """
+        ts = parcel.edits or ""
+        if parcel.kind is not ParcelKind.EDIT or not (ts in self._shown or may_stream(parcel.conversation)):
+            return
+        self._shown.pop(ts, None)
+        fields = {"channel": parcel.conversation.channel, "ts": ts, "metadata": metadata(f"stream-{ts}")}
+        try:
+            await self._client.call(STOP, fields)
+        except SlackRefused:
+            return  # it was none, or has ended
+
+
+def may_stream(where: ConversationKey) -> bool:
+    """Whether Slack streams messages there to all who are in it."""
+    return where.thread is not None and where.channel.startswith("D")
+
+
+def _forget(kept: OrderedDict[str, T], most: int) -> None:
+    while len(kept) > most:
+        kept.popitem(last=False)
+
+
+def _streamed(parcel: Parcel) -> str:
+    return parcel.rich.removesuffix(UNFINISHED)
 
 
 def has_nothing_to_edit(error: SlackRefused) -> bool:
