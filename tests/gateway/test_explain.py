@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from belino.domain.errors import AdapterError, NoSuchMessage, RateLimited, SeveralMessages, Undeliverable
+from belino.domain.errors import NoSuchMessage, RateLimited, SeveralMessages, Undeliverable
 from belino.domain.message import Message
 from belino.gateway.explain import as_json, explain, message_name
 from belino.gateway.gateway import Gateway
@@ -76,16 +76,17 @@ async def test_a_failed_delivery_is_told_with_its_reason(house: House) -> None:
 
 
 async def test_every_try_that_failed_is_told_and_not_only_the_last(house: House) -> None:
-    house.prepare().refusals.extend([AdapterError("status 502"), RateLimited("slow down", retry_after=7)])
+    refusals = [RateLimited("status 503", retry_after=3), RateLimited("slow down", retry_after=7)]
+    house.prepare().refusals.extend(refusals)
     async with house.at_work() as gateway:
         message = house.say()
         await gateway.accept(message)
-        await until(lambda: gateway.counters.parcels["ready"])
-        while not gateway.counters.parcels["sent"]:
-            await house.clock.advance(1)
+        for refused in refusals:
+            await house.clock.wake(refused.retry_after)
+        await until(lambda: gateway.counters.parcels["sent"])
         story = await explain(gateway.store, message.id)
     told = [(step.outcome, step.reason.partition(";")[0]) for step in story.steps if step.stage == "delivery"]
-    assert told == [("delayed", "status 502"), ("delayed", "slow down"), ("sent", "3 attempts")]
+    assert told == [("delayed", "status 503"), ("delayed", "slow down"), ("sent", "3 attempts")]
 
 
 async def test_an_attempt_that_a_crash_interrupted_is_told_with_its_attribution(house: House) -> None:

@@ -16,7 +16,7 @@ export class Socket extends EventTarget {
 
   start() {
     window.addEventListener("online", () => this.connectNow());
-    window.addEventListener("offline", () => this.#socket?.close());
+    window.addEventListener("offline", () => this.#drop());
     document.addEventListener("visibilitychange", () => document.hidden || this.connectNow());
     this.#connect();
   }
@@ -48,7 +48,7 @@ export class Socket extends EventTarget {
     this.#become("connecting");
     const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`);
     this.#socket = socket;
-    socket.addEventListener("message", ({ data }) => this.#take(read(data)));
+    socket.addEventListener("message", ({ data }) => socket === this.#socket && this.#take(read(data)));
     socket.addEventListener("close", () => this.#lost(socket));
   }
 
@@ -74,8 +74,16 @@ export class Socket extends EventTarget {
     else waiting.resolve(payload);
   }
 
+  // Without a network the closing handshake is never answered, and the browser waits for it: the page does not.
+  #drop() {
+    if (this.state === "waiting") return;
+    this.#socket.close();
+    this.#lost(this.#socket);
+  }
+
   #lost(socket) {
     if (socket !== this.#socket || this.#stopped) return;
+    this.#socket = null;
     for (const id of [...this.#waiting.keys()]) this.#settle(id, null, new ApiError(0, "offline", "the connection was lost"));
     const longest = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** this.#attempt++);
     const wait = longest / 2 + (Math.random() * longest) / 2;
