@@ -12,7 +12,8 @@ from belino.domain.stored import StoredMessage
 from belino.gateway.addressing import has_word
 from belino.gateway.explain import explain
 from belino.gateway.gateway import Gateway
-from gateway.house import ANN, BOB, EVE, House
+from gateway.house import ANN, BOB, EVE, House, until
+from gateway.test_joining import SlowAgent
 
 ROBOT = Author(id="r2", name="R2", is_bot=True)
 TEAM = ConversationKey(platform="memory", account="default", channel="team")
@@ -46,6 +47,21 @@ async def test_in_a_thread_where_the_agent_spoke_no_mention_is_needed(house: Hou
         assert (told.message.outcome, told.message.reason) == (MessageOutcome.ANSWERED, "continues turn 1's thread")
         elsewhere = in_thread(house, "in another thread", thread="t2")
         assert (await outcome(gateway, elsewhere))[0] is MessageOutcome.OBSERVED
+
+
+async def test_in_a_thread_where_the_agent_is_about_to_speak_no_mention_is_needed(house: House) -> None:
+    agent = house.agent = SlowAgent()
+    async with house.at_work() as gateway:
+        await gateway.accept(in_thread(house, "hello", author=ANN, addressed=True))
+        await until(lambda: agent.turns)
+        after = in_thread(house, "and this?")
+        assert (await gateway.accept(after)).turn == 2
+        elsewhere = in_thread(house, "in another thread", thread="t2")
+        assert (await outcome(gateway, elsewhere))[0] is MessageOutcome.OBSERVED
+        agent.go_on.set()
+        await until(lambda: house.wire.texts() == ["hello", "and this?"])
+        told = await explain(gateway.store, f"{after.conversation}/{after.id}")
+        assert told.message.reason == "continues turn 1's thread"
 
 
 async def test_a_chain_of_replies_is_a_thread(house: House) -> None:

@@ -22,6 +22,12 @@ _TURN = """
 SELECT t.number FROM parcels p JOIN turns t ON t.id = p.turn WHERE p.channel = ? AND p.message_id = ?
 ORDER BY p.id DESC LIMIT 1
 """
+_ANSWERING = """
+SELECT number FROM turns WHERE conversation = ?1 AND state IN ('waiting', 'running') AND created >= ?2
+UNION ALL SELECT t.number FROM parcels p JOIN turns t ON t.id = p.turn
+    WHERE p.conversation = ?1 AND p.state IN ('ready', 'sending') AND t.created >= ?2
+ORDER BY 1 DESC LIMIT 1
+"""
 
 
 class ParticipationVerbs(Verbs):
@@ -33,7 +39,10 @@ class ParticipationVerbs(Verbs):
     async def agent_spoke(
         self, conversation: ConversationKey, *, reply_to: str | None, since: datetime, until: datetime
     ) -> AgentSpoke | None:
-        """The agent's last message in a time, in the thread of a conversation or the chain of a replied-to message."""
+        """The agent's last message in a time, in the thread of a conversation or the chain of a replied-to message.
+
+        An answer that is on its way to the thread counts as said at the end of that time.
+        """
         times = (to_micros(since), to_micros(until))
         return await self._database.read(lambda tx: agent_spoke(tx, conversation, reply_to, times))
 
@@ -57,6 +66,8 @@ def agent_spoke(
     tx: Tx, conversation: ConversationKey, reply_to: str | None, times: tuple[int, int]
 ) -> AgentSpoke | None:
     """The agent's last message in a thread or chain of replies, also if it begins it."""
+    if (number := _answering(tx, conversation, times[0])) is not None:
+        return AgentSpoke(at=from_micros(times[1]), turn=number)
     channel = find_channel(tx, conversation)
     root = None if channel is None else find_root(tx, channel, "", thread=conversation.thread, reply_to=reply_to)
     if channel is None or root is None:
@@ -66,6 +77,15 @@ def agent_spoke(
         return None
     turn = tx.execute(_TURN, (channel, said["platform_id"])).fetchone()
     return AgentSpoke(at=from_micros(said["sent"]), turn=None if turn is None else turn["number"])
+
+
+def _answering(tx: Tx, conversation: ConversationKey, since: int) -> int | None:
+    """The turn whose answer a thread waits for; None if there is none."""
+    place = None if conversation.thread is None else find_place(tx, conversation)
+    if place is None:
+        return None
+    row = tx.execute(_ANSWERING, (place.conversation, since)).fetchone()
+    return None if row is None else row["number"]
 
 
 def bot_turns(tx: Tx, conversation: ConversationKey) -> int:
