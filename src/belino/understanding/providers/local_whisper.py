@@ -139,7 +139,7 @@ def transcribe(source: int, options: Mapping[str, Any]) -> dict[str, object]:
     every, detected = _heard(_model, sound, language)
     kept = [one for one in every if _is_understood(one)]
     if lost := [one for one in every if one.compression_ratio > REPETITIVE]:
-        again, _ = _heard(_model, sound, language, no_repeat_ngram_size=REPEATED_WORDS)
+        again, _ = _heard(_model, sound, detected, no_repeat_ngram_size=REPEATED_WORDS)
         kept = sorted([*kept, *_between(again, lost)], key=lambda one: float(one.start))
     if not kept and not all(_is_no_speech(one) for one in every):
         raise ProviderError(NOT_UNDERSTOOD)
