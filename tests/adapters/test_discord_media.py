@@ -77,13 +77,19 @@ async def test_three_days_later_the_link_is_a_fresh_one() -> None:
         await bot.client.close()
 
 
-async def test_a_link_that_expires_under_way_is_asked_for_again_once(
+@pytest.mark.parametrize("status", [401, 403, 404])
+async def test_a_link_that_expires_under_way_is_asked_for_again(
+    discord: DiscordServer, discord_bot: Bot, room: Json, ada: Json, status: int
+) -> None:
+    said = await heard(discord_bot, discord, room, ada, files=[PICTURE])
+    discord.fail(CDN, CannedAnswer(status=status, body=b"This content is no longer available."))
+    assert await discord_bot.fetch(said.media[0]) == PICTURE
+
+
+async def test_a_link_that_expires_at_once_is_asked_for_again_once(
     discord: DiscordServer, discord_bot: Bot, room: Json, ada: Json
 ) -> None:
     said = await heard(discord_bot, discord, room, ada, files=[PICTURE])
-    for status in (401, 403, 404):
-        discord.fail(CDN, CannedAnswer(status=status, body=b"This content is no longer available."))
-        assert await discord_bot.fetch(said.media[0]) == PICTURE
     discord.fail(CDN, CannedAnswer(status=404, body=b"gone"), times=2)
     with pytest.raises(MediaExpired):
         await discord_bot.fetch(said.media[0])

@@ -170,6 +170,7 @@ def _sent(file: FakeUpload) -> Sent:
     return Sent(name=file.name or "", mime=file.mime or "", size=file.announced)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_decoder", [True, False], ids=["av", "core"])
 async def test_what_is_planned_and_told_is_what_arrives(
     post: Post, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_decoder: bool

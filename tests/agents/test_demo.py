@@ -4,13 +4,14 @@ import io
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
 from belino.agents.demo import Agent, Config, draw_chart
 from belino.context.prompt import message_blocks, system_prompt
-from belino.context.readings import MediaText
+from belino.context.readings import MediaMarker, MediaText
 from belino.domain.errors import MediaExpired, ToolError
 from belino.domain.media import Block, TextBlock
 from belino.domain.ports import Agent as AgentPort
@@ -291,19 +292,32 @@ async def test_asked_for_frames_it_says_how_many_pictures_a_model_would_see(town
 
 async def test_it_shows_what_was_read_from_a_voice_message_and_takes_it_for_the_users_words(town: Town) -> None:
     number, _ = await town.say("", File(content=b"RIFF", name="note.wav", mime="audio/wav"))
-    (message,) = await town.store.messages(HERE, [number])
     said = Reading(kind="audio.transcription", text="what can you see?", provider="p", model="m")
-    read = {number: MediaText(media=message.media, readings=(said,))}
+    told = await answer_read(town, number, readings=(said,))
+    assert "Before I started, belino read this from it:\n```\n[Audio]\nTranscript:\nwhat can you see?\n```" in told
+    assert "You sent me 4 words and 1 attachment" in told and "What I see in this channel:" in told
+
+
+async def test_it_tells_what_could_not_be_read_and_takes_that_for_no_word_of_the_user(town: Town) -> None:
+    number, _ = await town.say("hm", File(content=b"RIFF", name="note.wav", mime="audio/wav"))
+    (message,) = await town.store.messages(HERE, [number])
+    why = MediaMarker(ref=message.media[0], why="could not be read")
+    told = await answer_read(town, number, markers=(why,))
+    assert "belino could not read this:\n```\nnote.wav: could not be read\n```" in told
+    assert "You sent me 1 word and 1 attachment" in told
+
+
+async def answer_read(town: Town, number: str, **read: Any) -> str:
+    """The answer to a message of which something was read, or not."""
+    (message,) = await town.store.messages(HERE, [number])
     turn = Turn(
         conversation=HERE,
         number=1,
         system=system_prompt(),
-        blocks=message_blocks([message], (), fence=FENCE, read=read),
+        blocks=message_blocks([message], (), fence=FENCE, read={number: MediaText(media=message.media, **read)}),
         toolbox=town.toolbox(),
         memory=Forgetful(),
         folder=town.folder,
         deadline=town.clock.now() + timedelta(minutes=1),
     )
-    told = final([part async for part in Agent(Config()).run_turn(turn)])
-    assert "Before I started, belino read this from it:\n```\n[Audio]\nTranscript:\nwhat can you see?\n```" in told
-    assert "You sent me 4 words and 1 attachment" in told and "What I see in this channel:" in told
+    return final([part async for part in Agent(Config()).run_turn(turn)])

@@ -65,6 +65,14 @@ def test_a_picture_is_made_to_fit_upright_in_the_form_its_name_asks_for(
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["out.jpg", "out.webp", "photo.jpg"]
 
 
+def test_a_picture_that_breaks_off_is_fitted_with_a_note(belino: Belino, photo: Path, tmp_path: Path) -> None:
+    whole = photo.read_bytes()
+    photo.write_bytes(whole[: len(whole) * 3 // 4])
+    done = belino("media", "fit", str(photo), "--max-bytes", "50000", "-o", str(tmp_path / "out.jpg"))
+    assert done.returncode == 0
+    assert "(note: It is damaged: you see it as far as it can be decoded.)" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("content", "arguments", "told"),
     [

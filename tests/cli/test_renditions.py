@@ -16,7 +16,7 @@ from belino.testing.files import make_wav
 from belino.testing.telegram import TOKEN
 from cli.hikers import Scene, hikers
 from cli.shell import Belino, Done, read
-from media.videos import video
+from media.videos import subtitled, video
 from tools.papers import line, make_pages
 
 pytestmark = pytest.mark.slow
@@ -79,6 +79,13 @@ def test_a_video_is_priced_with_its_length_and_a_person_reads_it(belino: Belino,
         ["file", "0"],
         ["text", "~770"],
     ]
+
+
+def test_the_text_of_a_local_video_is_its_subtitles_at_the_price_told_before(belino: Belino, tmp_path: Path) -> None:
+    (tmp_path / "talk.mp4").write_bytes(subtitled())
+    cost = read(belino("media", "price", str(tmp_path / "talk.mp4"), "--json"))["price"]["text"]
+    done = belino("media", "text", str(tmp_path / "talk.mp4"))
+    assert "[0:01] second line" in done.stdout and cost["tokens"] < 150
 
 
 def test_the_text_of_a_local_file_and_of_some_of_its_pages(belino: Belino, tmp_path: Path) -> None:

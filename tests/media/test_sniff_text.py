@@ -101,3 +101,15 @@ def test_tags_in_a_text_do_not_make_it_xml() -> None:
     assert sniff(tags, name="page.doctags.txt", whole=True).mime == "text/plain"
     assert sniff(tags, whole=True).mime == "application/xml"
     assert sniff(b"<?xml version='1.0'?>" + tags, name="page.txt", whole=True).mime == "application/xml"
+
+
+@pytest.mark.parametrize(
+    ("page", "mime"),
+    [
+        ("<html><body>Hello</body></html>", "text/html"),
+        ("\n<!DOCTYPE html><p>Hello", "text/html"),
+        ('<?xml version="1.0"?><note>Hello</note>', "application/xml"),
+    ],
+)
+def test_a_page_of_a_mainframe_is_a_page(page: str, mime: str) -> None:
+    assert sniff(page.encode("cp037")).mime == mime

@@ -109,3 +109,9 @@ def test_any_bytes_can_be_read() -> None:
     for size in (0, 1, 2, 3, 5, 64, 1000):
         for _ in range(40):
             assert isinstance(charset.decode(rng.randbytes(size)), str)
+
+
+@pytest.mark.parametrize("start", ["<!DOCTYPE html>\n<p>", "\n <html><p>", '<?xml version="1.0"?><note>'])
+def test_markup_in_ebcdic_is_read_in_it(start: str) -> None:
+    page = f"{start}Hello, 100 <b>boxes</b> left"
+    assert charset.decode(page.encode("cp037")) == page

@@ -15,7 +15,7 @@ from belino.domain.turn import Toolbox
 from belino.media.render import make_renderer
 from belino.testing.files import make_png, make_wav
 from belino.understanding.request import ReadingPrice
-from media.videos import Here
+from media.videos import Here, subtitled
 from readers.made import SCANNED, line, make_pdf
 from tools.town import FENCE, File, Town
 from understanding.scripted_reader import FORMS, ScriptedReader, shown, spoken
@@ -196,6 +196,16 @@ async def test_the_price_of_a_scan_is_that_of_what_then_happens(town: Town, docu
     assert "$0.0100" not in await call(seeing, ref), "an agent that sees pictures gets the page itself"
     assert "You see page 2, which is a picture." in await call(seeing, ref, **{"as": "text"})
     assert len(reader.asked) == 1
+
+
+async def test_the_subtitles_of_a_video_are_its_text_and_nobody_reads_its_frames(town: Town, documents: None) -> None:
+    town.understanding = reader = ScriptedReader(forms={"video": FORMS["image"]})
+    _, (ref,) = await town.say("", File(content=subtitled(), name="talk.mp4", mime="video/mp4"))
+    told = await call(town.toolbox(sees_images=False), ref, **{"as": "text"})
+    assert "[0:01] second line" in told and not reader.asked
+    reader.answer = shown(ReadingForm.TEXT, "a slide")
+    at_times = await call(town.toolbox(sees_images=False), ref, **{"as": "text", "time_range": "0:00-0:01"})
+    assert "a slide" in at_times and reader.asked[0][1:4] == (ReadingForm.TEXT, None, (0.0, 1.0))
 
 
 async def test_a_page_that_is_no_scan_is_read_by_nobody_else(town: Town, documents: None) -> None:

@@ -1,9 +1,11 @@
 """What a local provider needs of the gateway, with a real worker; and material for it."""
 
 import random
+import wave
+from array import array
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
@@ -51,6 +53,15 @@ def sound(folder: Path, text: str, *, voice: str = "en-us") -> Material:
     path = folder / f"{voice}.wav"
     seconds = espeak.speak(text, path, voice=voice)
     return Material(path=path, mime="audio/wav", size=path.stat().st_size, seconds=seconds)
+
+
+def quieter(folder: Path, loud: Material, *, by: int) -> Material:
+    """The same sound, at a part of its loudness."""
+    with wave.open(str(loud.path)) as file:
+        samples = array("h", file.readframes(file.getnframes()))
+    path = folder / "faint.wav"
+    espeak.write_wav(path, array("h", (round(sample / by) for sample in samples)).tobytes())
+    return replace(loud, path=path)
 
 
 def amounts(rows: Sequence[tuple[str, str]]) -> list[tuple[int, int, str]]:

@@ -50,9 +50,11 @@ _SENT = re.compile(r"time: [0-9]{4}-([0-9]{2}-[0-9]{2}) ([0-9]{2}:[0-9]{2}) UTC\
 _CONTEXT = re.compile(r"<<<(?!message |media )(\w+) ([0-9a-f]+)\n(.*?)\n\2 \1>>>", re.DOTALL)
 _MARKER = re.compile(r"<<<message ([0-9a-f]+)\n(.*?)\n\1 message>>>", re.DOTALL)
 _TEXT = re.compile(
-    r"^(?:User )?text:\n(.*?)(?=\n(?:Transcript|Description|Text)[^\n]*:\n|\nread from media:\n|\Z)", re.S | re.M
+    r"^(?:User )?text:\n(.*?)(?=\n(?:Transcript|Description|Text)[^\n]*:\n|\nread from media:\n|\nnot read: |\Z)",
+    re.S | re.M,
 )
-_READ = re.compile(r"^read from media:\n(.*)\Z", re.DOTALL | re.MULTILINE)
+_READ = re.compile(r"^read from media:\n(.*?)(?=\nnot read: |\Z)", re.DOTALL | re.MULTILINE)
+_UNREAD = re.compile(r"^not read: ([^\n]+)(?=(?:\nnot read: [^\n]+)*\n?\Z)", re.MULTILINE)
 _SPOKEN = re.compile(r"^\[Audio\]\nTranscript[^\n]*:\n(.*?)(?=\nnot read: |\Z)", re.DOTALL | re.MULTILINE)
 _USER_TEXT = re.compile(r"^User text:\n.*?\n(?=(?:Transcript|Description|Text)[^\n]*:\n)", re.DOTALL | re.MULTILINE)
 _READABLE = re.compile(r"text/|application/(?:json|xml|x-yaml|toml|octet-stream)\Z|.*\+(?:json|xml)\Z")
@@ -89,7 +91,7 @@ class Agent:
         words, items = _words(given), _items(given)
         told = tuple(found.group(3) for found in _CONTEXT.finditer(given))
         said: list[str] = []
-        async for part in _sections(turn, words, items, told, _read(given)):
+        async for part in _sections(turn, words, items, told, "\n\n".join(_readings(given))):
             if isinstance(part, str):
                 piece = part if not said else f"\n\n{part}"
                 said.append(piece)
@@ -108,7 +110,7 @@ async def _sections(
     """The paragraphs of the answer, with a note before each tool call."""
     yield _greeting(words, items)
     if read:
-        yield f"Before I started, belino read this from it:\n{_quoted(read)}"
+        yield read
     for item in items[:LOOKS_AT_MOST]:
         yield ToolNote(tool="fetch_media", text=f"{_verb(item)} {item.name}")
         yield await _look(turn, item)
@@ -268,6 +270,15 @@ def _read(given: str) -> str:
     """What was read from the message's media, as the agent was given it."""
     found = (_READ.search(content) for content in _messages(given))
     return "\n".join(_USER_TEXT.sub("", read.group(1)) for read in found if read)
+
+
+def _readings(given: str) -> Iterator[str]:
+    """What belino read before the turn, and what it could not read."""
+    if read := _read(given):
+        yield f"Before I started, belino read this from it:\n{_quoted(read)}"
+    unread = "\n".join(why for content in _messages(given) for why in _UNREAD.findall(content))
+    if unread:
+        yield f"belino could not read this:\n{_quoted(unread)}"
 
 
 def _messages(given: str) -> list[str]:

@@ -149,6 +149,8 @@ def fit_file(args: Namespace) -> int:
     else:
         size = f"{answer['width']}×{answer['height']}"
         print(clean(f"{answer['path']}: {answer['mime']}, {size}, {answer['bytes']} bytes"))
+        if answer["note"]:
+            print(f"(note: {answer['note']})")
     return OK
 
 
@@ -199,7 +201,7 @@ async def _fitted(blob: Blob, path: Path, args: Namespace) -> dict[str, Any]:
         target.write(fitted.data)
         target.keep()
     answer = {"mime": fitted.mime, "width": fitted.width, "height": fitted.height, "bytes": len(fitted.data)}
-    return {"path": str(target.path), **answer}
+    return {"path": str(target.path), **answer, "note": fitted.note.words if fitted.note is not None else ""}
 
 
 def _configured(home: Home) -> tuple["Config", str]:

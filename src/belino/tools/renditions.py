@@ -241,7 +241,19 @@ async def _reading_meant(context: ToolContext, record: RefRecord, item: Item, as
     facts = await context.renderer.known(_facts(record, item.blob), item.blob.sha256)
     if item.blob.mime == PDF:
         return ReadingForm.TEXT if recognises(context, facts) else None
+    if item.blob.mime in SUBTITLED and not ask.wish.times and await _has_subtitles(context, item.blob):
+        return None
     return ReadingForm.TEXT if ReadingForm.TEXT.value in reading_prices(context, facts) else None
+
+
+async def _has_subtitles(context: ToolContext, blob: Blob) -> bool:
+    """Whether the subtitles of a video are its text; if not, what is written in its frames is."""
+    try:
+        if not (await context.renderer.video(blob)).subtitles:
+            return False
+    except MediaError:
+        return False
+    return bool((await context.renderer.reading(blob, mime=blob.mime)).parts)
 
 
 async def _is_scan(context: ToolContext, item: Item, wish: RenderOptions) -> bool:

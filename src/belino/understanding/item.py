@@ -82,6 +82,10 @@ class ItemReader:
                 source, choices, times=times or (0.0, None), until=until, heard=heard, tell=tell
             )
             return heard
+        if await may_be_subtitled(source, capability, form, times):
+            own = await self._pages.read(source, (), pages=pages, tell=tell)
+            if own.document.parts:
+                return own
         if choices:
             tell(choices[0].candidate.entry.provider, 0.0, None)
         is_paged = form is ReadingForm.TEXT and await source.materials.pages(source.blob) > 1
@@ -238,6 +242,14 @@ class ItemRun:
     def _tell(self, state: ReadingState) -> None:
         reason = self._reason if state is ReadingState.UNREAD else ""
         self._note(ReadingNews(ref=self._record.ref.id, capability=self._capability, state=state, reason=reason))
+
+
+async def may_be_subtitled(
+    source: Source, capability: MediaCapability, form: ReadingForm, times: tuple[float, float | None] | None
+) -> bool:
+    """Whether a video's text may be its subtitles: between two times, what is written in its frames is meant."""
+    is_whole = capability is MediaCapability.VIDEO and form is ReadingForm.TEXT and times is None
+    return is_whole and await source.materials.has_subtitles(source.blob)
 
 
 def item_reading(

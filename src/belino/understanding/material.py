@@ -62,6 +62,13 @@ class Materials:
         """How many pages a picture has: only a TIFF may have several."""
         return (await self._images.probe(blob)).pages if blob.mime == TIFF else 1
 
+    async def has_subtitles(self, blob: Blob) -> bool:
+        """Whether a video has subtitles, which may be its text."""
+        try:
+            return (await self.renderer.video(blob)).subtitles > 0
+        except MediaRefused:
+            return False
+
     async def seconds(self, blob: Blob) -> float | None:
         """The length of a sound or video, if it tells one."""
         return (await self._makers.sounds.probe(blob)).seconds

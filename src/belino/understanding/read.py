@@ -25,7 +25,7 @@ from belino.understanding.check import check_entries
 from belino.understanding.config import MediaTools, Profile
 from belino.understanding.decisions import ItemOutcome, decision_of, markers_of, merged, skipped
 from belino.understanding.entries import AgentEntries, Entries, MakeContext
-from belino.understanding.item import ItemReader, ItemRun, item_reading
+from belino.understanding.item import ItemReader, ItemRun, item_reading, may_be_subtitled
 from belino.understanding.material import Materials
 from belino.understanding.pages import PageReader
 from belino.understanding.pictures import PictureReader, SeenText
@@ -343,7 +343,11 @@ class Understanding:
         choices = (self._local if source.ahead else self._choices)(capability, form, situation)
         source.attempts += [skipped(choice) for choice in choices if choice.skip]
         usable = [choice for choice in choices if not choice.skip]
-        if not usable and capability is not MediaCapability.DOCUMENT:
+        if (
+            not usable
+            and capability is not MediaCapability.DOCUMENT
+            and not await may_be_subtitled(source, capability, form, asked.times)
+        ):
             raise ProviderError(_no_provider(capability, form, choices))
         seconds = self._tools.turn_seconds if asked.seconds is None else asked.seconds
         try:

@@ -23,7 +23,7 @@ async def test_speech_becomes_words_with_times_and_silence_none(tmp_path: Path) 
         assert "call you back after lunch" in read.text.lower()
         assert all(0 <= one.start < one.end for one in read.segments)
         assert (read.language, read.model, provider.languages) == ("en", "moonshine tiny-en", frozenset({"en"}))
-        for loudness in (0, 3_000):
+        for loudness in (0, 20, 3_000):
             quiet = await provider.read(
                 Skill.TRANSCRIBE, [silence(tmp_path, loudness=loudness)], ReadingOptions()
             )  # fmt: skip

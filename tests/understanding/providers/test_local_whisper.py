@@ -1,15 +1,21 @@
 """The default recogniser, for real: English speech becomes words with times, anything else is not made up."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from belino.domain.errors import ProviderError
 from belino.domain.reading import ReadingOptions, Skill
+from belino.understanding.local import voice_activity
 from belino.understanding.local.packages import package_folder
+from belino.understanding.local.voice_activity import SpeechPart
+from belino.understanding.providers import local_whisper
 from belino.understanding.providers.local_whisper import WEIGHTS, Config, Provider, missing
-from understanding.local_context import LocalContext, local_context, silence, sound
+from understanding.local_context import LocalContext, local_context, quieter, silence, sound
 
 SENTENCE = "The meeting starts tomorrow morning. I will call you back after lunch."
 
@@ -32,11 +38,80 @@ async def test_english_speech_becomes_words_with_their_times(context: LocalConte
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loudness", [0, 3_000])
+@pytest.mark.parametrize("loudness", [0, 20, 3_000])
 async def test_silence_and_noise_are_no_speech(context: LocalContext, tmp_path: Path, loudness: int) -> None:
     quiet = silence(tmp_path, loudness=loudness)
     read = await Provider(Config(), context).read(Skill.TRANSCRIBE, [quiet], ReadingOptions())
     assert (read.text, read.segments, read.uncertain) == ("", (), False)
+
+
+@pytest.mark.slow
+async def test_very_quiet_speech_is_speech(context: LocalContext, tmp_path: Path) -> None:
+    faint = quieter(tmp_path, sound(tmp_path, SENTENCE), by=500)
+    read = await Provider(Config(), context).read(Skill.TRANSCRIBE, [faint], ReadingOptions())
+    assert "after lunch" in read.text.lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A segment, as the library gives it."""
+
+    text: str
+    start: float
+    end: float
+    avg_logprob: float = -0.3
+    no_speech_prob: float = 0.1
+    compression_ratio: float = 1.4
+
+
+class Recogniser:
+    """Gives these segments; others to the one that must not repeat words."""
+
+    model = SimpleNamespace(is_multilingual=False)
+
+    def __init__(self, first: Sequence[Piece], again: Sequence[Piece] = ()) -> None:
+        self._first, self._again = first, again
+
+    def transcribe(self, sound: object, **rules: object) -> tuple[Sequence[Piece], object]:
+        found = self._again if "no_repeat_ngram_size" in rules else self._first
+        return found, SimpleNamespace(language="en")
+
+
+def heard(monkeypatch: pytest.MonkeyPatch, folder: Path, recogniser: Recogniser) -> dict[str, Any]:
+    monkeypatch.setattr(local_whisper, "_model", recogniser)
+    monkeypatch.setattr(voice_activity, "speech_parts", lambda samples, longest: [SpeechPart(start=0, end=16_000)])
+    with silence(folder, seconds=1, loudness=900).path.open("rb") as source:
+        return local_whisper.transcribe(source.fileno(), {"language": None})
+
+
+def test_what_a_repetition_swallowed_is_heard_again_and_the_rest_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first = (
+        Piece(text="we begin", start=0, end=4),
+        Piece(text="yeah, " * 90, start=4, end=20, compression_ratio=20.0),
+        Piece(text="it was, it was, it was", start=20, end=24),
+    )
+    again = (
+        Piece(text="we began", start=0, end=4),
+        Piece(text="what do we need to talk about?", start=4, end=9),
+        Piece(text="I see you in the next video", start=9, end=19, avg_logprob=-1.2),
+        Piece(text="it was", start=20, end=24),
+    )
+    found = heard(monkeypatch, tmp_path, Recogniser(first, again))
+    texts = [each["text"] for each in found["segments"]]
+    assert texts == ["we begin", "what do we need to talk about?", "it was, it was, it was"]
+    assert found["uncertain"] is True
+
+
+def test_words_that_are_guesses_are_left_out_and_nothing_but_guesses_is_not_understood(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    guess = Piece(text="I hope you enjoyed this video.", start=4, end=9, avg_logprob=-1.13)
+    found = heard(monkeypatch, tmp_path, Recogniser((Piece(text="good morning", start=0, end=4), guess)))
+    assert [each["text"] for each in found["segments"]] == ["good morning"] and found["uncertain"] is True
+    with pytest.raises(ProviderError, match="it hears speech that it does not understand"):
+        heard(monkeypatch, tmp_path, Recogniser((guess,)))
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from belino.media.sniff.hints import TEXT_SUFFIXES, Found, Hints
+from belino.readers.charset import EBCDIC, EBCDIC_MARKUP
 
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"),
          (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))  # fmt: skip
@@ -109,6 +110,8 @@ def read(head: bytes, hints: Hints, *, whole: bool) -> Written | None:
         if head.startswith(bom):
             text = head[len(bom) :].decode(charset, "ignore").lstrip("\ufeff")
             return Written(text=text, charset=charset, sure=True) if _plain(text) else None
+    if EBCDIC_MARKUP.match(head):
+        return Written(text=head.decode(EBCDIC).replace("\x85", "\n"), charset=EBCDIC, sure=True)
     return _utf8(head, whole=whole) or _utf32(head) or _utf16(head) or _utf16_signs(head) or _legacy(head, hints)
 
 

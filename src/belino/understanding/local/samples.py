@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 RATE = 16_000
 """Samples a second."""
 WAV_HEADER = 44
+QUIET, AUDIBLE = 0.02, 0.25
+"""Speech that stays below `QUIET` is amplified to `AUDIBLE`; from 0.005 on down, no detector hears it as speech."""
+LOUDEST = 0.999
+"""The share of samples that are as loud or less; a click is among the others."""
 
 
 def prepare() -> None:
@@ -26,7 +30,7 @@ def prepare() -> None:
 
 
 def samples_of(source: int) -> "NDArray[float32]":
-    """The samples of a WAV file (16 kHz, one channel, 16 bits), from -1 to 1."""
+    """The samples of a WAV file (16 kHz, one channel, 16 bits), from -1 to 1; those of a very quiet one amplified."""
     import numpy as np
 
     head = os.pread(source, WAV_HEADER, 0)
@@ -37,7 +41,12 @@ def samples_of(source: int) -> "NDArray[float32]":
     with os.fdopen(os.dup(source), "rb") as file:
         file.seek(WAV_HEADER)
         whole = file.read()
-    return np.frombuffer(whole[: len(whole) & ~1], "<i2").astype(np.float32) / 32_768.0
+    samples = np.frombuffer(whole[: len(whole) & ~1], "<i2").astype(np.float32) / 32_768.0
+    if not samples.size:
+        return samples
+    place = int(LOUDEST * (samples.size - 1))
+    loudness = float(np.partition(np.abs(samples), place)[place])
+    return np.clip(samples * (AUDIBLE / loudness), -1.0, 1.0) if 0 < loudness < QUIET else samples
 
 
 def pixels_of(source: int) -> "NDArray[uint8]":

