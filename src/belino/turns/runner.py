@@ -137,7 +137,7 @@ class TurnRunner:
                 async with self._agents.turn():
                     state = await self._run(claimed)
             finally:
-                self._signs.end(claimed.conversation, claimed.messages[-1].id, state)
+                self._signs.end(claimed.conversation, claimed.messages[-1], state)
 
     async def drained(self) -> None:
         """Wait until the turns that run now have ended."""
@@ -164,7 +164,7 @@ class TurnRunner:
         try:
             drafting = await self._begin_draft(claimed)
             async with asyncio.TaskGroup() as group:
-                signs = [group.create_task(self._signs.show(claimed.conversation, claimed.messages[-1].id, doing))]
+                signs = [group.create_task(self._signs.show(claimed.conversation, claimed.messages[-1], doing))]
                 if drafting is not None:
                     signs.append(group.create_task(drafting.show()))
                 with on_behalf(claimed.conversation):
