@@ -150,5 +150,5 @@ async def test_a_message_stops_the_turn_that_runs_where_that_is_wanted(signed: S
         await until(lambda: signed.place.sent)
         kept = (await gateway.store.history(signed.place.private, limit=9))[:2]
         assert (await gateway.audit()).is_balanced
-    assert [(each.outcome, each.reason) for each in kept][0] == (MessageOutcome.ABORTED, "stopped by a newer message")
+    assert (kept[0].outcome, kept[0].reason) == (MessageOutcome.ABORTED, "stopped by a newer message")
     assert kept[1].outcome is MessageOutcome.ANSWERED and len(signed.place.sent) == 1
