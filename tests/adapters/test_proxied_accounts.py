@@ -28,7 +28,8 @@ async def goes_through_a_proxy(
     monkeypatch.setenv("PROXY_LOGIN", "ada:secret")
     async with LoopbackProxy(login="ada:secret") as proxy:
         own = {"access": {"senders": ["*"]}, "proxy": f"socks5://127.0.0.1:{proxy.port}"}
-        async with at_work(path, **{platform: {**settings, **own, "proxy_login": "env:PROXY_LOGIN"}}) as (gateway, _):
+        account: Any = {platform: {**settings, **own, "proxy_login": "env:PROXY_LOGIN"}}
+        async with at_work(path, **account) as (gateway, _):
             await until(is_heard)
             channel = say()
             await until(sent)
