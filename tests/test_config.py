@@ -158,6 +158,7 @@ def test_a_planted_env_or_config_file_in_the_working_folder_changes_nothing(
             "adapters.web.access.channels.-100.mentoin is not a key belino knows; did you mean mention?",
         ),
         ("[server\n", "it is not valid TOML: "),
+        pytest.param(f"a = {'[' * 5_000}", "it is nested too deeply", id="nested"),
         ("[server]\ntls_cert = 'a.pem'", "server.tls_cert and tls_key belong together"),
         ("[server]\npublic_url = 'belino.test'", "server.public_url must begin with https://"),
         ("[server]\ntrusted_proxies = ['proxy']", "server.trusted_proxies holds 'proxy', which is no address"),
@@ -170,6 +171,10 @@ def test_a_mistake_is_told_in_one_sentence_that_names_the_key(
         read(text)
     assert str(caught.value).startswith(f"belino.toml: {says}")
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(read: Callable[[str], Config]) -> None:
+    assert read("\ufeff[server]\nport = 9000").server.port == 9000
 
 
 def test_a_key_may_stand_above_all_tables(read: Callable[[str], Config]) -> None:

@@ -83,7 +83,9 @@ async def test_a_button_of_slack(
         await until(lambda: slack.sent)
         question = slack.sent[0]
         slack.press(question, ada, "No")
-        await until(lambda: len(slack.sent) == 2 and slack.edited)
+        slack.press(question, ada, "Yes")
+        await until(lambda: len(slack.sent) == 2 and slack.edited and slack.ephemeral)
+        assert slack.ephemeral == [(question["channel"], ada["id"], "already chosen: No")]
         assert slack.edited == [(question["ts"], CHOSEN)]
         assert not any(
             each["type"] == "actions" for each in slack.messages[question["channel"]][question["ts"]]["blocks"]

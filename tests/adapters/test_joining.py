@@ -20,6 +20,7 @@ from belino.testing.discord import DiscordServer
 from belino.testing.slack.shapes import BOT_USER
 
 EVERYBODY = {"senders": ["*"]}
+BUTTON = {"inline_keyboard": [[{"text": "Yes", "callback_data": "0123456789ab"}]]}
 
 
 class Patient:
@@ -103,6 +104,22 @@ async def test_a_paste_that_telegram_split_and_a_comment_with_its_forward_are_on
     answered = sorted([message.text[:13] for message in turn.messages] for turn in agent.turns)
     assert [len(turn.messages) for turn in agent.turns] == [2, 2]
     assert ["x" * 13, "the end"] in answered
+
+
+@pytest.mark.usefixtures("tokens")
+async def test_lines_that_telegram_reports_with_a_press_are_one_turn(server: TelegramServer, tmp_path: Path) -> None:
+    ada, bob, agent = server.user("Ada"), server.user("Bob"), Gated()
+    question = server.compose(server.chats[bob["id"]], server.bot, "Which one?", reply_markup=BUTTON)
+    async with at_work(tmp_path / "home", agent=agent, telegram=telegram(server)):
+        server.say(ada, ada, "wait")
+        await until(lambda: agent.turns)
+        server.press(question, bob, "Yes")
+        server.say(ada, ada, "one")
+        server.say(ada, ada, "two")
+        await until(lambda: server.press_answers)
+        agent.go_on.set()
+        await until(lambda: len(server.sent) == 2)
+    assert [message.text for message in agent.turns[1].messages] == ["one", "two"]
 
 
 @pytest.mark.usefixtures("tokens", "brisk_discord")

@@ -220,6 +220,22 @@ async def test_what_slacks_markup_cannot_say_is_a_markdown_block(
     assert "Hull   9:40" in slack.sent[4]["text"]
 
 
+async def test_a_question_in_the_richer_format_has_its_buttons(
+    place: Place, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    ask = ToolCall(name="ask_user", arguments={"question": TABLE, "choices": ["Hull", "Goole"]})
+    server = request.getfixturevalue({"telegram": "server"}.get(place.platform, place.platform))
+    async with place.asked(tmp_path / "home", ScriptedAgent([ask])):
+        await until(lambda: server.sent)
+    (question,) = server.sent
+    found = {
+        "telegram": lambda: question["rich_message"] and question["reply_markup"]["inline_keyboard"],
+        "discord": lambda: question["components"][0]["components"],
+        "slack": lambda: question["blocks"][0]["type"] == "markdown" and question["blocks"][1]["elements"],
+    }
+    assert len(found[place.platform]()) == 2
+
+
 async def test_spoilers_are_hidden_where_the_platform_can(place: Place, tmp_path: Path) -> None:
     async with place.asked(tmp_path / "home", ScriptedAgent("He is ||the **butler**||.")):
         await until(place.shown)

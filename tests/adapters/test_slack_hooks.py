@@ -109,14 +109,15 @@ async def test_a_command_and_an_interaction_come_as_forms(apps: Apps) -> None:
     kind: Any = {"content-type": "application/x-www-form-urlencoded"}
     async with app.listening():
         for body in (
-            urlencode(sample("command")).encode(),
+            urlencode({**sample("command"), "text": "status"}).encode(),
+            urlencode(sample("command") | {"trigger_id": "2"}).encode(),
             urlencode({"payload": json.dumps(sample("button_press"))}).encode(),
         ):
             assert (await app.adapter.take_hook(signed(app, body, **kind))).status == 200
         assert (await app.adapter.take_hook(signed(app, b"\xff\xfe", **kind))).status == 400
         assert (await app.adapter.take_hook(signed(app, b"", **kind))).status == 400
-    assert app.texts == ["/status please"]
-    assert len(app.taken) == 2
+    assert app.texts == ["/status", "/belino status please"]
+    assert len(app.taken) == 3
 
 
 @pytest.mark.parametrize(

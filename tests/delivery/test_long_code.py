@@ -27,6 +27,15 @@ def test_code_within_the_limit_and_any_code_without_one_stays(lines: int) -> Non
     assert long_blocks(code(60 if lines else 500), lines=lines) == ()
 
 
+def test_a_few_endless_lines_become_a_file_too() -> None:
+    source = "Here:\n\n```json\n" + '{"a": 1}, ' * 2_000 + "\n```\n\nDone."
+    (block,) = long_blocks(source, lines=60)
+    text = shortened(source, (block,))
+    assert block.name == "code.json" and len(block.content) >= 20_000
+    assert len(text) < 800 and "Only the beginning; all of it is in `code.json`." in text and "Done." in text
+    assert long_blocks("```\n" + "x" * 5_999 + "\n```", lines=60) == ()
+
+
 def test_a_long_table_becomes_a_file_and_keeps_its_header() -> None:
     rows = "".join(f"| {number} | x |\n" for number in range(80))
     (block,) = long_blocks(f"| no | what |\n|---|---|\n{rows}\nDone.", lines=60)

@@ -11,6 +11,7 @@ from belino.domain.commands import COMMANDS, ChatCommand, parse_command, spoken_
         ("/stop", ChatCommand(name="stop")),
         ("  /Stop  ", ChatCommand(name="stop")),
         ("/stop@Belino_bot", ChatCommand(name="stop", bot="belino_bot")),
+        ("/stop it, please", ChatCommand(name="stop", argument="it, please")),
         ("/model  claude\n opus", ChatCommand(name="model", argument="claude opus")),
     ],
 )
@@ -18,7 +19,13 @@ def test_a_known_command_is_recognised_with_what_follows_it(text: str, command: 
     assert parse_command(text) == command
 
 
-@pytest.mark.parametrize("text", ["", "stop", "/", "/deploy now", "please /stop", "/stop/now", "/stopp", "//stop"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "stop", "/", "/deploy now", "please /stop", "/stop/now", "/stopp", "//stop"),
+        *("/why is the sky blue?", "/help me with it", "/new idea:\na boat", "/status@belino_bot of it?"),
+    ],
+)
 def test_other_text_goes_to_the_agent(text: str) -> None:
     assert parse_command(text) is None
 

@@ -214,8 +214,10 @@ async def test_a_decision_counts_only_from_an_owner_in_direct_messages(owned: Ow
         await gateway.accept(owned.say(text, author=BOB, channel="dm-bob"))
         await gateway.accept(owned.say(text, channel="team"))
         assert [one.state for one in await gateway.groups.all()] == [GroupState.WAITING]
-        taken = await gateway.accept(owned.say(text.replace(group.code, "ZZZZZZ")))
+        taken = await gateway.accept(owned.say("/allow ZZZZZZ everyone"))
         assert taken.reason == "an owner's decision: no group has this code"
+        for words in ("allow them", "refuse politely", "Allow everyone"):
+            assert (await gateway.accept(owned.say(words))).outcome is MessageOutcome.WAITING
         assert (await gateway.accept(owned.say("allow me to ask"))).outcome is MessageOutcome.WAITING
         assert [one.state for one in await gateway.groups.all()] == [GroupState.WAITING]
 

@@ -17,9 +17,10 @@ from belino.domain.ports import Accept, Adapter, AdapterContext
 from belino.domain.turn import Final, ReplyPart, Turn
 from belino.gateway.accounts import STOP_SECONDS
 from belino.gateway.gateway import Gateway
-from belino.gateway.reload import ConfigSource, applicable, as_text, differences
+from belino.gateway.reload import ConfigSource, applicable, as_text, differences, file_source
 from belino.net.redact import Secret
 from belino.net.rest import PaceConfig
+from belino.storage.home import Home
 from belino.testing.memory import Config as MemoryConfig
 from gateway.house import ANN, BOB, EVE, House, Wire, until
 
@@ -245,6 +246,17 @@ async def test_a_rejected_configuration_changes_nothing_and_says_why_until_it_is
         house.wanted = lambda: before
         assert as_text(await gateway.reload()) == "nothing changed"
         assert gateway.reloader.state.rejected == "" and await gateway.owners.notices() == ()
+
+
+def test_a_file_that_is_gone_is_rejected_and_does_not_remove_every_account(tmp_path: Path) -> None:
+    home = Home.at(tmp_path)
+    source = file_source(home)
+    assert source.load() == Config()
+    home.config_file.write_text('[agent]\nname = "Bea"\n', encoding="utf-8")
+    assert source.load().agent.name == "Bea"
+    home.config_file.unlink()
+    with pytest.raises(ConfigError, match="is gone; put it back"):
+        source.load()
 
 
 async def test_every_other_key_is_reported_as_needing_a_restart_and_stays_as_it_was(house: ChangingHouse) -> None:

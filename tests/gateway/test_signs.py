@@ -8,6 +8,7 @@ import pytest
 from belino.config import Config
 from belino.delivery.send import DeliveryConfig
 from belino.delivery.typing import ANSWERED, FAILED, TYPING_SECONDS, WAITS, WORKS, SignMode
+from belino.domain.choice import Choice
 from belino.domain.errors import AgentError, Undeliverable
 from belino.domain.message import ConversationKey
 from belino.domain.turn import ReplyPart, Turn
@@ -163,3 +164,22 @@ async def test_a_sign_that_a_dead_process_left_is_removed_when_the_turn_begins(h
     async with house.at_work():
         await until(lambda: house.reactions)
     assert house.reactions == [(message.id, WAITS, False)]
+
+
+async def test_the_question_bears_the_sign_of_a_press(house: SignHouse) -> None:
+    agent = house.agent = HungAgent()
+    wire = with_typing(house, refuses=True)
+    wire.limits = replace(wire.limits, buttons=True)
+    async with house.at_work() as gateway:
+        where = ConversationKey(platform="memory", account="default", channel="dm")
+        ask = gateway._replies.asks_all(where)
+        assert ask is not None
+        await ask("Deploy now?", [Choice(label="Yes"), Choice(label="No")])
+        await until(lambda: wire.seen)
+        (question,) = wire.seen
+        press = house.say("", press=question.buttons[0].key, reply_to=f"sent-{question.key}")
+        await gateway.accept(press)
+        await until(lambda: agent.running)
+        await house.clock.advance(TYPING_SECONDS)
+        await until(lambda: house.reactions)
+    assert house.reactions == [(press.reply_to, WORKS, True)]

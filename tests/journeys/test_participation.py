@@ -36,6 +36,8 @@ class Thread:
     """How Bob is mentioned."""
     say: Callable[[str], Any]
     say_outside: Callable[[str], Any]
+    add_robot: Callable[[], tuple[dict[str, Any], Callable[[str], Any]]]
+    """Another bot comes, which writes in the channel."""
 
 
 def telegram_topic(server: TelegramServer, home: Path) -> Thread:
@@ -48,7 +50,13 @@ def telegram_topic(server: TelegramServer, home: Path) -> Thread:
         other=f"@{bob['username']}",
         say=lambda text: server.say(group.chat, group.ann, text, topic=12),
         say_outside=lambda text: server.say(group.chat, group.ann, text),
+        add_robot=lambda: telegram_robot(server, group.chat),
     )
+
+
+def telegram_robot(server: TelegramServer, chat: dict[str, Any]) -> tuple[dict[str, Any], Callable[[str], Any]]:
+    robot = server.user("Robo", username="robo_bot", is_bot=True)
+    return robot, lambda text: server.say(chat, robot, text)
 
 
 def discord_thread(discord: DiscordServer, home: Path) -> Thread:
@@ -60,7 +68,13 @@ def discord_thread(discord: DiscordServer, home: Path) -> Thread:
         other=f"<@{club.bob['id']}>",
         say=lambda text: discord.say(thread, club.ann, text),
         say_outside=lambda text: discord.say(club.room, club.ann, text),
+        add_robot=lambda: discord_robot(discord, club.room),
     )
+
+
+def discord_robot(discord: DiscordServer, room: dict[str, Any]) -> tuple[dict[str, Any], Callable[[str], Any]]:
+    robot = discord.user("robo", bot=True)
+    return robot, lambda text: discord.say(room, robot, text)
 
 
 def slack_thread(slack: SlackServer, home: Path) -> Thread:
@@ -72,7 +86,13 @@ def slack_thread(slack: SlackServer, home: Path) -> Thread:
         other=f"<@{crew.bob['id']}>",
         say=lambda text: slack.say(crew.room, crew.ann, text, thread=root),
         say_outside=lambda text: slack.say(crew.room, crew.ann, text),
+        add_robot=lambda: slack_robot(slack, crew.room),
     )
+
+
+def slack_robot(slack: SlackServer, room: dict[str, Any]) -> tuple[dict[str, Any], Callable[[str], Any]]:
+    robot = slack.user("Robo", bot=True)
+    return robot, lambda text: slack.say(room, robot, text)
 
 
 @pytest.fixture(params=["telegram", "discord", "slack"])
@@ -144,6 +164,28 @@ async def test_participation_is_off_where_its_time_is_zero_and_a_wake_word_still
         thread.say_outside("Hey, Belino: are you there?")
         await until(lambda: len(place.sent) == 2)
         assert (await found(place, gateway, "are you there?"))[1] == "says 'hey belino'"
+
+
+async def test_a_bot_is_answered_twice_until_a_person_writes(thread: Thread) -> None:
+    place = thread.place
+    robot, write = thread.add_robot()
+    adapter = place.adapter()
+    room = place.channel().channel
+    adapter["access"]["channels"][room]["senders"] = ["*", str(robot["id"])]
+    place.more["adapters"] = {place.platform: adapter, "web": {"enabled": False}}
+    async with place.gateway() as gateway:
+        for number in (1, 2):
+            write(f"{thread.bot} ping {number}")
+            await until(lambda number=number: gateway.counters.parcels["sent"] == number)  # type: ignore[misc]
+        write(f"{thread.bot} ping 3")
+        outcome, why = await found(place, gateway, "ping 3")
+        assert outcome is MessageOutcome.OBSERVED and "bot_turns" in why
+        thread.say_outside("carry on, you two")
+        assert (await found(place, gateway, "carry on"))[0] is MessageOutcome.OBSERVED
+        write(f"{thread.bot} ping 4")
+        await until(lambda: gateway.counters.parcels["sent"] == 3)
+        assert (await gateway.audit()).is_balanced
+    assert len(place.agent.turns) == 3
 
 
 async def test_a_reply_to_what_was_said_to_the_agent_continues_its_chain_on_telegram(tmp_path: Path) -> None:

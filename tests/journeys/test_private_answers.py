@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from belino.adapters.slack.hooks import SIGNS
 from belino.domain.reply import ParcelState
 from belino.gateway.commands import REFUSED
 from belino.gateway.gateway import Gateway
@@ -12,7 +13,7 @@ from belino.testing.discord.shapes import Json
 from belino.testing.faults import CannedAnswer
 from belino.testing.files import make_png
 from belino.testing.slack import SlackServer
-from journeys.busy_place import told, until
+from journeys.busy_place import Gated, told, until
 from journeys.busy_server import BusyServer
 from journeys.busy_workspace import BusyWorkspace
 
@@ -65,6 +66,21 @@ async def test_slack_shows_the_agents_answer_to_the_sender_where_the_app_is_no_m
             await until(lambda: slack.command_answers)
     assert len(office.agent.turns) == 1
     assert slack.command_answers[0]["response_type"] == "ephemeral"
+
+
+async def test_slack_tells_the_sender_of_a_slash_command_that_the_agent_is_at_work(tmp_path: Path) -> None:
+    async with SlackServer() as slack:
+        office, agent = BusyWorkspace(slack, tmp_path / "home"), Gated()
+        async with office.gateway(agent):
+            slack.command(office.room, office.ann, "/belino", "when does the ferry leave?")
+            await until(lambda: slack.command_answers)
+            slack.command(office.room, office.ann, "/belino", "and back?")
+            await until(lambda: len(slack.command_answers) == 2)
+            agent.gate.set()
+            await until(lambda: len(office.answers()) == 2)
+    said = [(answer["response_type"], answer["user"], answer["text"]) for answer in slack.command_answers[:2]]
+    assert said == [("ephemeral", office.ann["id"], SIGNS[emoji]) for emoji in ("👀", "⏳")]
+    assert not slack.calls["reactions.add"]
 
 
 async def test_a_shortcut_of_a_slack_message_asks_the_agent_about_it(tmp_path: Path) -> None:

@@ -136,3 +136,19 @@ async def test_messages_that_wait_are_answered_together_where_that_is_wanted(sig
         assert (await gateway.audit()).is_balanced
     assert [[message.text for message in turn.messages] for turn in agent.turns] == [["first"], ["second", "third"]]
     assert joined == ["it came while another turn ran"]
+
+
+async def test_a_message_stops_the_turn_that_runs_where_that_is_wanted(signed: Signed) -> None:
+    agent = Gated()
+    signed.place.more["sessions"] = {"while_busy": "interrupt"}
+    async with signed.place.gateway(agent) as gateway:
+        signed.write("write a book")
+        await until(lambda: agent.turns)
+        signed.write("no, a line")
+        await until(lambda: len(agent.turns) == 2 and agent.stopped == 1)
+        agent.gate.set()
+        await until(lambda: signed.place.sent)
+        kept = (await gateway.store.history(signed.place.private, limit=9))[:2]
+        assert (await gateway.audit()).is_balanced
+    assert (kept[0].outcome, kept[0].reason) == (MessageOutcome.ABORTED, "stopped by a newer message")
+    assert kept[1].outcome is MessageOutcome.ANSWERED and len(signed.place.sent) == 1

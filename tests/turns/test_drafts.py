@@ -12,6 +12,7 @@ import pytest
 
 from belino.config import from_table
 from belino.domain.message import ConversationKey
+from belino.domain.outcome import MessageOutcome
 from belino.domain.stored import StoredMessage
 from belino.domain.turn import Final, ReplyPart, TextDelta, Turn
 from belino.gateway.gateway import Gateway
@@ -411,3 +412,33 @@ async def test_the_first_draft_is_not_half_a_word(chat: Chat) -> None:
     shown = first.fields["text"].removesuffix(" …")
     assert len(shown) >= FIRST_CHARS
     assert shown.split() == story.split()[: len(shown.split())]
+
+
+@pytest.mark.parametrize("has_previews", [True, False])
+async def test_an_agent_that_chooses_silence_leaves_nothing_of_its_draft(chat: Chat, has_previews: bool) -> None:
+    if has_previews:
+        chat.server.unknown_methods.clear()
+    async with chat.gateway() as gateway:
+        chat.server.say(chat.ada, chat.ada, "thanks")
+        await chat.until(lambda: chat.agent.turns)
+        chat.agent.write("There is nothing to add.")
+        await chat.until(lambda: chat.server.drafts or chat.server.sent)
+        chat.agent.lines.put_nowait(Final(text="thanks need no answer", silent=True))
+        await chat.until(lambda: gateway.counters.turns["answered"] == 1)
+        await chat.until(lambda: has_previews or chat.server.calls["deleteMessage"])
+        asked, *drafts = await gateway.store.history(chat.where, limit=10)
+        assert asked.outcome is MessageOutcome.SILENT
+        assert all(draft.deleted is not None for draft in drafts) and len(drafts) == (0 if has_previews else 1)
+        assert all(state == "sent" for state in chat.parcel_states())
+        assert (await gateway.audit()).is_balanced
+    assert chat.server.calls["editMessageText"] == 0
+    assert not [own for own, message in chat.server.messages.items() if message.get("text", "").startswith("There")]
+
+
+async def test_where_the_draft_of_a_silent_agent_cannot_be_deleted_it_loses_its_unfinished_end(chat: Chat) -> None:
+    async with chat.gateway() as gateway:
+        await chat.draft("There is nothing to add.")
+        chat.server.fail("deleteMessage", CannedAnswer(status=400, description="Bad Request: message can't be deleted"))
+        chat.agent.lines.put_nowait(Final(text="thanks need no answer", silent=True))
+        await chat.until(lambda: chat.seen == ["There is nothing to add."])
+        assert gateway.counters.turns["answered"] == 1

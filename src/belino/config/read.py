@@ -90,8 +90,10 @@ def _config(table: Mapping[str, Any]) -> Config:
 def read_table(file: Path) -> dict[str, Any]:
     """The contents of a belino.toml or belino.json, parsed but not validated."""
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")  # some editors begin a file with a byte order mark
         table = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
+    except RecursionError:
+        raise ConfigError("it is nested too deeply") from None
     except OSError as error:
         raise ConfigError(f"it cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -9,6 +9,8 @@ from belino.delivery.markup import SourceBlock, as_code, source_blocks
 FIRST_LINES = 10
 FIRST_CHARS = 600
 """The most that is shown of a block that is sent as a file."""
+LINE_CHARS = 100
+"""A longer line counts as several: one line of 100,000 characters is fifty messages."""
 BLOCKS_AT_MOST = 5
 """The most blocks of one reply that are sent as files; the others stay in the text."""
 _SUFFIXES = {
@@ -39,14 +41,13 @@ class LongBlock:
 
 def long_blocks(source: str, *, lines: int) -> tuple[LongBlock, ...]:
     """The code blocks and tables of a Markdown text with more than so many lines, in order; none for 0 lines."""
-    if not lines or source.count("\n") < lines:
+    if not lines or source.count("\n") + len(source) // LINE_CHARS < lines:
         return ()
     found: list[LongBlock] = []
     for block in source_blocks(source):
-        count = block.content.rstrip("\n").count("\n") + 1
-        if count > lines and len(found) < BLOCKS_AT_MOST:
+        if _lines(block.content) > lines and len(found) < BLOCKS_AT_MOST:
             name = _name(block, [each.name for each in found])
-            shown = _shown(block, name, count)
+            shown = _shown(block, name)
             found.append(LongBlock(start=block.start, end=block.end, name=name, content=block.content, shown=shown))
     return tuple(found)
 
@@ -60,6 +61,10 @@ def shortened(source: str, blocks: Sequence[LongBlock]) -> str:
     return "".join([*pieces, source[at:]])
 
 
+def _lines(content: str) -> int:
+    return sum(max(1, -(-len(line) // LINE_CHARS)) for line in content.rstrip("\n").split("\n"))
+
+
 def _name(block: SourceBlock, taken: Sequence[str]) -> str:
     stem, suffix = ("table", "md") if block.is_table else ("code", _SUFFIXES.get(block.language.lower(), "txt"))
     name, number = f"{stem}.{suffix}", 2
@@ -68,15 +73,18 @@ def _name(block: SourceBlock, taken: Sequence[str]) -> str:
     return name
 
 
-def _shown(block: SourceBlock, name: str, count: int) -> str:
+def _shown(block: SourceBlock, name: str) -> str:
     """The first lines, and where the others are."""
-    first, size = list[str](), 0
+    first, size, count = list[str](), 0, block.content.rstrip("\n").count("\n") + 1
     for line in block.content.splitlines()[: FIRST_LINES + 2 * block.is_table]:
         size += len(line) + 1
         if size > FIRST_CHARS and first:
+            size -= len(line) + 1
             break
         first.append(line[:FIRST_CHARS])
     told = f"The first {len(first)} of {count} lines; all of them are in {as_code(name)}.\n"
+    if len(first) == 1 and size > FIRST_CHARS:
+        told = f"Only the beginning; all of it is in {as_code(name)}.\n"
     if block.is_table:
         return "\n".join([*first, "", told])
     longest = max((len(run) for run in _TICKS.findall("\n".join(first))), default=0)

@@ -8,8 +8,9 @@ from typing import Literal
 
 from belino.aio.deadline import beside, deadline
 from belino.aio.keyed_workers import KeyedWorkers
+from belino.domain.choice import may_be_choice
 from belino.domain.errors import place_of
-from belino.domain.message import ConversationKey
+from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import TurnState
 from belino.domain.ports import Adapter, Clock, Reacts, ShowsTyping, ShowsUpload
 from belino.domain.reply import Parcel
@@ -56,27 +57,27 @@ class Signs:
         """Make reactions until stopped."""
         await self._lanes.run()
 
-    def waits(self, conversation: ConversationKey, message_id: str, *, is_full: bool = False) -> None:
+    def waits(self, message: Message, *, is_full: bool = False) -> None:
         """Show that a message waits, if a turn runs before its own, here or, with `is_full`, in other conversations."""
-        if (is_full or conversation in self._busy) and self.mode in ("auto", "reaction"):
-            self._want(conversation, message_id, WAITS)
+        if (is_full or message.conversation in self._busy) and self.mode in ("auto", "reaction"):
+            self._want(message.conversation, signed(message), WAITS)
 
     def begin(self, conversation: ConversationKey, messages: Sequence[StoredMessage]) -> None:
         """A turn begins: its messages wait no longer."""
         self._busy.add(conversation)
         for message in messages:
             if message.received < self._started:  # a process that died may have left the reaction
-                self._shown.setdefault((conversation, message.id), WAITS)
-            self._want(conversation, message.id, "")
+                self._shown.setdefault((conversation, signed(message)), WAITS)
+            self._want(conversation, signed(message), "")
 
-    async def show(self, conversation: ConversationKey, message_id: str, note: Callable[[], str | None]) -> None:
+    async def show(self, conversation: ConversationKey, message: StoredMessage, note: Callable[[], str | None]) -> None:
         """Show that a message is being answered, until cancelled; `note` says what a tool is doing."""
         adapter = self._adapters.get((conversation.platform, conversation.account))
         if self.mode in ("auto", "typing") and isinstance(adapter, ShowsTyping):
             await self._clock.sleep(TYPING_SECONDS)
             await keep_showing(lambda: adapter.show_typing(conversation, note()), self._clock)
         if self.mode in ("auto", "reaction"):  # also where typing cannot be shown
-            self._want(conversation, message_id, WORKS)
+            self._want(conversation, signed(message), WORKS)
 
     def show_once(self, conversation: ConversationKey) -> None:
         """Show typing for a few seconds: a client elsewhere has got a message, and answers in its own time."""
@@ -84,8 +85,9 @@ class Signs:
             self._touched.add(conversation)
             self._lanes.wake(conversation)
 
-    def end(self, conversation: ConversationKey, message_id: str, state: TurnState) -> None:
+    def end(self, conversation: ConversationKey, message: StoredMessage, state: TurnState) -> None:
         """A turn has ended: a reaction to its message is removed, or says how it ended."""
+        message_id = signed(message)
         self._busy.discard(conversation)
         shown = self._wanted.get(conversation, {}).get(message_id) or self._shown.get((conversation, message_id))
         if shown != WORKS:
@@ -93,9 +95,9 @@ class Signs:
         ended = {TurnState.FAILED: FAILED, TurnState.ANSWERED: ANSWERED if self.mode == "reaction" else ""}
         self._want(conversation, message_id, ended.get(state, ""))
 
-    def forget(self, conversation: ConversationKey, message_id: str) -> None:
+    def forget(self, message: StoredMessage) -> None:
         """A message waits no longer, and no turn answers it."""
-        self._want(conversation, message_id, "")
+        self._want(message.conversation, signed(message), "")
 
     def _want(self, conversation: ConversationKey, message_id: str, emoji: str) -> None:
         wanted = self._wanted.get(conversation, {})
@@ -135,6 +137,11 @@ class Signs:
                 await adapter.show_typing(conversation, None)
         except Exception as error:  # noqa: BLE001 - a failed sign must not stop the others
             log.info("an indicator cannot be shown: %s", place_of(error))
+
+
+def signed(message: Message | StoredMessage) -> str:
+    """The id of the message that bears the sign of a message: for a press of a button, the question; else its own."""
+    return message.reply_to if message.reply_to is not None and may_be_choice(message.text) else message.id
 
 
 async def keep_showing(show: Callable[[], Awaitable[None]], clock: Clock) -> None:

@@ -34,6 +34,9 @@ COMMANDS = (
 """Every other command goes to the agent as text."""
 
 _NAMES = frozenset(spec.name for spec in COMMANDS)
+_ARGUED = frozenset(spec.name for spec in COMMANDS if spec.argument)
+_FOLLOWED = _ARGUED | {"stop"}
+"""Commands that text may follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +79,17 @@ class CommandEffect:
 
 
 def parse_command(text: str) -> ChatCommand | None:
-    """The command that a message consists of; None for other text and for commands that are not belino's."""
+    """The command that a message consists of; None for other text and for commands that are not belino's.
+
+    `/why is the sky blue` is a question; `/stop` stops, whatever follows.
+    """
     found = _COMMAND.fullmatch(text.strip())
     if found is None or found[1].lower() not in _NAMES:
         return None
-    return ChatCommand(name=found[1].lower(), argument=" ".join((found[3] or "").split()), bot=(found[2] or "").lower())
+    name, argument = found[1].lower(), " ".join((found[3] or "").split())
+    if argument and name not in _FOLLOWED:
+        return None
+    return ChatCommand(name=name, argument=argument, bot=(found[2] or "").lower())
 
 
 def command_in(message: Message, names: Iterable[str]) -> ChatCommand | None:
@@ -106,5 +115,4 @@ def spoken_command(transcript: str) -> ChatCommand | None:
     if found is None:
         return None
     command = parse_command(f"/{found[1]} {found[2].strip(_PUNCTUATION)}")
-    argued = {spec.name for spec in COMMANDS if spec.argument}
-    return None if command is None or (command.argument and command.name not in argued) else command
+    return None if command is None or (command.argument and command.name not in _ARGUED) else command

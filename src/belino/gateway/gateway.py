@@ -27,7 +27,7 @@ from belino.domain.audit import Audit
 from belino.domain.errors import Busy, MediaError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import MediaRef
-from belino.domain.message import Arrival, ConversationKey
+from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import CacheSize, Counters, Finding, MessageOutcome, TurnState
 from belino.domain.ports import Agent, Clock, Taken
 from belino.domain.stored import ClaimedParcel, ParcelRecord, StoredMessage, Tidied
@@ -400,8 +400,8 @@ class Gateway(AccountOperations, MediaViews):
         self.recorder.arrived(arrival, taken)
         if taken.refs:
             self._bridge.arrived(arrival.conversation)
-        if taken.outcome is MessageOutcome.WAITING:
-            self._signs.waits(arrival.conversation, arrival.id, is_full=self._sessions.is_full)
+        if taken.outcome is MessageOutcome.WAITING and isinstance(arrival, Message):
+            self._signs.waits(arrival, is_full=self._sessions.is_full)
 
     def _deleted(self) -> None:
         self._bridge.deleted()
@@ -421,7 +421,7 @@ class Gateway(AccountOperations, MediaViews):
 
     def _stopped(self, message: StoredMessage) -> None:
         """Publish a message that no turn answers any more."""
-        self._signs.forget(message.conversation, message.id)
+        self._signs.forget(message)
         self.notices.message(message)
 
     def _make_intake(self) -> Intake:

@@ -27,7 +27,7 @@ DOWN_TOLD_AFTER = timedelta(seconds=60)
 """How long an account has not worked when the owner is told: after the first rechecks."""
 NAME_CHARS = 64
 DIRECT_SECONDS = 15.0
-_DECISION = re.compile(r"/?(allow|refuse)\s+([A-Za-z2-7]{4,12})(\s+everyone)?", re.IGNORECASE)
+_DECISION = re.compile(r"(/?)(allow|refuse)\s+([A-Za-z2-7]{4,12})(\s+everyone)?", re.IGNORECASE)
 
 
 class Owners:
@@ -232,8 +232,10 @@ class Groups:
         found = _DECISION.fullmatch(message.text.strip()) if message.chat_type is ChatType.DIRECT else None
         if found is None or not self._owners.are(message.author, message.conversation):
             return None
-        allow, code, everyone = found[1].lower() == "allow", found[2].upper(), bool(found[3])
+        allow, code, everyone = found[2].lower() == "allow", found[3].upper(), bool(found[4])
         asking = next((group for group in self._known.values() if group.code == code), None)
+        if asking is None and not found[1]:
+            return None  # two ordinary words, such as "allow it"
         decided = None if asking is None else await self.decide(asking.channel, allow=allow, everyone=everyone)
         told = f"There is no group with the code {code}." if decided is None else answer_to(decided, asking)
         key = hashlib.sha256(f"{message.conversation} {message.id}".encode()).hexdigest()[:16]

@@ -48,9 +48,22 @@ def file_source(
     rejected: str = "",
     change: Callable[[Config], Config] = lambda config: config,
 ) -> ConfigSource:
-    """The configuration file of a state folder, or another one; `change` is applied to what is read from it."""
+    """The configuration file of a state folder, or another one; `change` is applied to what is read from it.
+
+    A file that was there and is gone is rejected: the defaults would remove every account.
+    """
+    existed = (path or home.config_file).exists()
+
+    def read() -> Config:
+        nonlocal existed
+        file = path or home.config_file
+        if existed and not file.exists():
+            raise ConfigError(f"{file} is gone; put it back, or restart belino without it")
+        existed = existed or file.exists()
+        return change(load(home, path))
+
     return ConfigSource(
-        load=lambda: change(load(home, path)),
+        load=read,
         keep=lambda: keep_good(home, path),
         file=str(path or home.config_file),
         rejected=rejected,

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from belino.domain.context import AgentSpoke, ChannelFacts
 from belino.domain.message import ChatType, ConversationKey
+from belino.domain.outcome import MessageOutcome
 from belino.storage.database import Tx, Verbs, from_micros, to_micros
 from belino.storage.row_ids import SEQ_BITS, SEQ_MASK, find_channel, find_place
 from belino.storage.threads import find_root
@@ -11,6 +12,7 @@ from belino.storage.threads import find_root
 MOST_READ = 2_000
 """Messages of a conversation that are read to find the last one of a person."""
 _BOT, _AGENT = 1, 2
+_LIVE = f"AND outcome <> '{MessageOutcome.RECALLED}'"
 _SPOKE = """
 SELECT m.sent, m.platform_id FROM messages m WHERE m.channel = ?1 AND m.root = ?2 AND m.deleted IS NULL
     AND m.sent BETWEEN ?3 AND ?4 AND m.author_marks & 2 = 2
@@ -89,15 +91,18 @@ def _answering(tx: Tx, conversation: ConversationKey, since: int) -> int | None:
 
 
 def bot_turns(tx: Tx, conversation: ConversationKey) -> int:
-    """Counted over the whole channel for a thread that has no message yet: each one might begin its own."""
+    """Counted over the whole channel for a thread that has no message yet: each one might begin its own.
+
+    What was imported from the platform's history was written before the messages that came since.
+    """
     place, channel = find_place(tx, conversation), find_channel(tx, conversation)
     if channel is None:
         return 0
     first = channel << SEQ_BITS
     rows = tx.execute(
-        "SELECT author_marks, turn FROM messages WHERE conversation = ? ORDER BY id DESC LIMIT ?"
+        f"SELECT author_marks, turn FROM messages WHERE conversation = ? {_LIVE} ORDER BY id DESC LIMIT ?"
         if place is not None
-        else "SELECT author_marks, turn FROM messages WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?",
+        else f"SELECT author_marks, turn FROM messages WHERE id BETWEEN ? AND ? {_LIVE} ORDER BY id DESC LIMIT ?",
         (first, first | SEQ_MASK, MOST_READ) if place is None else (place.conversation, MOST_READ),
     )
     counted = 0

@@ -13,15 +13,15 @@ from belino.aio.deadline import deadline
 from belino.delivery.plan import parcel_key, plan, turn_hash
 from belino.delivery.send import ParcelNews
 from belino.delivery.text import texts
-from belino.domain.errors import MarkupRefused, Undeliverable, place_of
+from belino.domain.errors import AdapterError, MarkupRefused, StoreError, Undeliverable, place_of
 from belino.domain.failpoints import failpoint
 from belino.domain.limits import Limits, Rich
-from belino.domain.message import ConversationKey
-from belino.domain.outcome import TurnState
-from belino.domain.ports import Clock, Drafts, StreamsDrafts
+from belino.domain.message import ConversationKey, Deletion
+from belino.domain.outcome import CHOSE_SILENCE, Standing, TurnState
+from belino.domain.ports import Clock, Deletes, Drafts, StreamsDrafts
 from belino.domain.reply import DRAFT_OF, UNFINISHED, Parcel, ParcelKind, ParcelState, Reply
-from belino.domain.stored import ClaimedTurn, StoredMessage, TurnEnd
-from belino.storage.outbox import OutboxVerbs
+from belino.domain.stored import ClaimedTurn, StoredMessage, TurnEnd, Verdict
+from belino.storage.store import Store
 from belino.understanding.request import ReadingNews
 
 log = logging.getLogger(__name__)
@@ -37,6 +37,7 @@ STREAMED_SECONDS = 20.0
 """A preview that does not change is shown again after so long; it vanishes after half a minute."""
 EDIT_SECONDS = 10.0
 STOPPED = "(stopped)"
+WITHDRAWN = Verdict(standing=Standing.OBSERVED, reason="the agent chose silence")
 PIECE_SECONDS = 0.05
 """A model writes a hundred pieces a second, faster than people read."""
 _HALF_WORD = re.compile(r"(?<=\s)[^\W_\u2e80-\U0003ffff][\w'’-]*\Z|\A\w+\Z")
@@ -102,7 +103,7 @@ class DraftWriter:
         claimed: ClaimedTurn,
         adapter: Drafts,
         limits: Limits,
-        outbox: OutboxVerbs,
+        store: Store,
         *,
         pause: float,
         clean: Callable[[str], str],
@@ -113,7 +114,7 @@ class DraftWriter:
         self._claimed = claimed
         self._adapter = adapter
         self._limits = limits
-        self._outbox = outbox
+        self._store = store
         self._pause = pause
         self._clean = clean
         self._clock = clock
@@ -134,7 +135,7 @@ class DraftWriter:
 
     async def resume(self) -> None:
         """Continue the draft of an interrupted turn, if it had one."""
-        draft = await self._outbox.parcel(self._key) if self._claimed.has_parcels else None
+        draft = await self._store.parcel(self._key) if self._claimed.has_parcels else None
         if draft is not None:
             self._started = True
             if draft.state in _ENDED:
@@ -179,10 +180,15 @@ class DraftWriter:
         except TimeoutError:
             log.info("a change of the draft of turn %d is not waited for", self._claimed.id)
 
-    def finish(self, end: TurnEnd) -> TurnEnd:
-        """The end of the turn, in which the first text parcel of the reply is an edit of the draft."""
+    async def finish(self, end: TurnEnd) -> TurnEnd:
+        """The end of the turn, in which the first text parcel of the reply is an edit of the draft.
+
+        The draft of an agent that chose silence is deleted, where the platform can.
+        """
         if not self._started:
             return self._kept(end) if self._streamed else end
+        if end.reason.startswith(CHOSE_SILENCE) and await self._withdrawn():
+            return end
         parcels = _text_apart(end.parcels)
         place = next((n for n, parcel in enumerate(parcels) if parcel.kind is ParcelKind.TEXT), None)
         if place is None:
@@ -192,6 +198,29 @@ class DraftWriter:
         words = replace(parcels[place], reply_to=self._claimed.reply_to)
         parcels[place] = replace(words, kind=ParcelKind.EDIT, edits=f"{DRAFT_OF}{self._key}")
         return replace(end, parcels=tuple(parcels))
+
+    async def _withdrawn(self) -> bool:
+        """Delete the draft, on the platform and in the history; False if it stays."""
+        where, adapter = self._claimed.conversation, self._adapter
+        if not isinstance(adapter, Deletes):
+            return False
+        try:
+            async with deadline(self._clock, EDIT_SECONDS):
+                if (message_id := await self._message()) is None:
+                    return False
+                await adapter.delete(where, message_id)
+            deletion = Deletion(
+                conversation=where,
+                id=f"{self._key}-withdrawn",
+                message_id=message_id,
+                author=None,
+                sent=self._clock.now(),
+            )
+            await self._store.take_in(deletion, WITHDRAWN)
+        except (AdapterError, StoreError, TimeoutError) as error:
+            log.info("the draft of turn %d stays: %s", self._claimed.id, type(error).__name__)
+            return False
+        return True
 
     def _kept(self, end: TurnEnd) -> TurnEnd:
         """The end of the turn; if it was cut off, with what the vanished preview has shown."""
@@ -260,13 +289,13 @@ class DraftWriter:
         if self._started or self._over:
             return
         self._started = True
-        await self._outbox.start_draft(self._claimed.id, self._parcel(ParcelKind.DRAFT))
+        await self._store.start_draft(self._claimed.id, self._parcel(ParcelKind.DRAFT))
         failpoint("draft.put.after")
         self._put()
 
     async def _message(self) -> str | None:
         await self._landed.wait()
-        draft = await self._outbox.parcel(self._key)
+        draft = await self._store.parcel(self._key)
         return None if draft is None or draft.state is not ParcelState.SENT else draft.message_id
 
     async def _keep_changing(self, message_id: str) -> None:

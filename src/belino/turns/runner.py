@@ -137,7 +137,7 @@ class TurnRunner:
                 async with self._agents.turn():
                     state = await self._run(claimed)
             finally:
-                self._signs.end(claimed.conversation, claimed.messages[-1].id, state)
+                self._signs.end(claimed.conversation, claimed.messages[-1], state)
 
     async def drained(self) -> None:
         """Wait until the turns that run now have ended."""
@@ -164,7 +164,7 @@ class TurnRunner:
         try:
             drafting = await self._begin_draft(claimed)
             async with asyncio.TaskGroup() as group:
-                signs = [group.create_task(self._signs.show(claimed.conversation, claimed.messages[-1].id, doing))]
+                signs = [group.create_task(self._signs.show(claimed.conversation, claimed.messages[-1], doing))]
                 if drafting is not None:
                     signs.append(group.create_task(drafting.show()))
                 with on_behalf(claimed.conversation):
@@ -173,7 +173,7 @@ class TurnRunner:
                     await drafting.stop()
                 for sign in signs:
                     sign.cancel()
-            end = None if answered is None else await self._finish(claimed, self._drafted(claimed, answered))
+            end = None if answered is None else await self._finish(claimed, await self._drafted(claimed, answered))
         except BaseException:
             # Cancelled, or an error outside the agent: a turn left as running would block its conversation.
             await self._give_back(claimed)
@@ -209,7 +209,7 @@ class TurnRunner:
             failure = not_kept(error)
             await self._failures.tell(self._agents.author(claimed.conversation).name, failure)
             words = self._replies.words(claimed, failure.apology)
-            plain = self._drafted(claimed, TurnEnd(state=TurnState.FAILED, reason=failure.reason, parcels=words))
+            plain = await self._drafted(claimed, TurnEnd(state=TurnState.FAILED, reason=failure.reason, parcels=words))
             is_over, end = await self._insist(what, lambda: self._store.finish_turn(claimed.id, plain)), plain
         return None if is_over is False else end
 
@@ -568,9 +568,9 @@ class TurnRunner:
         await self._insist(f"turn {claimed.id}", drafting.resume)
         return drafting
 
-    def _drafted(self, claimed: ClaimedTurn, end: TurnEnd) -> TurnEnd:
+    async def _drafted(self, claimed: ClaimedTurn, end: TurnEnd) -> TurnEnd:
         drafting = self._drafts.get(claimed.conversation)
-        return end if drafting is None else drafting.finish(end)
+        return end if drafting is None else await drafting.finish(end)
 
     async def _give_back(self, claimed: ClaimedTurn) -> None:
         try:

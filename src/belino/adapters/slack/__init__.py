@@ -296,9 +296,12 @@ class Adapter:
         await self._limits.call(place, lambda: delete(self._client, conversation, message_id))
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
-        """Add or remove our reaction."""
-        work = partial(react, self._client, conversation, message_id, emoji, added=added)
-        await self._limits.call("reactions", work)
+        """Add or remove our reaction; the sender of a command is told in private, as long as it can be answered."""
+        if not self._answers.knows(message_id):
+            work = partial(react, self._client, conversation, message_id, emoji, added=added)
+            await self._limits.call("reactions", work)
+        elif added:
+            await self._answers.show_sign(message_id, emoji)
 
     async def direct(self, sender: str) -> str:
         """Open the direct messages with a person; without the scope for it, texts can be sent to the person's id."""

@@ -5,13 +5,14 @@ import hmac
 import json
 import re
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import parse_qsl
 
 from belino.adapters.slack.client import SlackClient, SlackRefused
 from belino.adapters.slack.send import text_fields
-from belino.domain.errors import AddressRefused
+from belino.domain.errors import AddressRefused, Undeliverable
 from belino.domain.ports import Hook
 from belino.domain.reply import Parcel, ParcelKind, Receipt
 from belino.net.guard import host_of
@@ -25,6 +26,7 @@ CERTIFICATE_BYTES = 1_024
 RESPONSE_SECONDS, MOST_RESPONSES = 29 * 60.0, 5
 """Slack accepts five answers within thirty minutes by a command's URL."""
 COMMANDS_KEPT = 1_000
+SIGNS = {"👀": "I am on it.", "⏳": "I am still busy; this comes next."}
 _FIELDS = 100
 _SIZE = re.compile(r"[0-9]{1,6}")
 _SIGNATURE = re.compile(r"v0=[0-9a-f]{64}")
@@ -114,6 +116,16 @@ class SlashAnswers:
         while len(self._open) > COMMANDS_KEPT:
             self._open.popitem(last=False)
 
+    def knows(self, message_id: str) -> bool:
+        """Whether a message is a command, to which no one can react: people do not see it."""
+        return message_id in self._open
+
+    async def show_sign(self, command: str, emoji: str) -> None:
+        """Tell the sender of a command, in private, what a reaction says elsewhere."""
+        if (words := SIGNS.get(emoji)) is None:
+            raise Undeliverable("people do not see this command, so that there is nothing to react to")
+        await self._tell(command, {"text": words})
+
     async def send(self, parcel: Parcel) -> Receipt | None:
         """Show a text to the sender alone, also where the app is no member; None if it cannot be."""
         if parcel.files or parcel.buttons or parcel.kind is ParcelKind.EDIT:
@@ -123,11 +135,14 @@ class SlashAnswers:
         return None
 
     async def _respond(self, parcel: Parcel) -> bool:
-        given = self._open.get(parcel.reply_to or "")
+        return await self._tell(parcel.reply_to or "", text_fields(parcel))
+
+    async def _tell(self, command: str, text: Mapping[str, object]) -> bool:
+        given = self._open.get(command)
         if given is None or given.posts < 1 or given.until <= self._client.clock.monotonic():
             return False
         given.posts -= 1
-        fields = {**text_fields(parcel), "response_type": "ephemeral", "replace_original": False}
+        fields = {**text, "response_type": "ephemeral", "replace_original": False}
         try:
             with on_behalf(None):  # calls whose path is a secret are not recorded
                 await self._client.respond(given.url.reveal(), fields)

@@ -191,6 +191,8 @@ def _blocks(parcel: Parcel) -> list[dict[str, object]]:
     pieces = [text[start : start + SECTION_CHARS] for start in range(0, len(text), SECTION_CHARS)]
     kind = {"type": "mrkdwn", "verbatim": True} if is_marked else {"type": "plain_text", "emoji": False}
     sections: list[dict[str, object]] = [{"type": "section", "text": {**kind, "text": piece}} for piece in pieces]
+    if parcel.rich:
+        sections = [{"type": "markdown", "text": parcel.rich}]
     elements = [
         {
             "type": "button",

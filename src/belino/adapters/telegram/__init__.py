@@ -401,13 +401,17 @@ class Adapter:
 
     async def _take(self, updates: Sequence[Raw], accept: Accept) -> int:
         """Commit the updates' arrivals and return the next offset."""
-        if not any(table(update, PRESS) for update in updates):
-            await hand_in(accept, [each for update in updates for each in self._incoming(update)])
-            return _following(updates[-1])
+        before: list[Incoming] = []
         for update in updates:
-            taken = [await accept(arrival, cursor=cursor) for arrival, cursor in self._incoming(update)]
-            if pressed := table(update, PRESS):
-                await self._acknowledge(words(pressed, "id"), taken)
+            incoming = list(self._incoming(update))
+            if not (pressed := table(update, PRESS)):
+                before += incoming
+                continue
+            await hand_in(accept, before)
+            before = []
+            taken = [await accept(arrival, cursor=cursor) for arrival, cursor in incoming]
+            await self._acknowledge(words(pressed, "id"), taken)
+        await hand_in(accept, before)
         return _following(updates[-1])
 
     async def _acknowledge(self, press: str, taken: Sequence[Taken]) -> None:

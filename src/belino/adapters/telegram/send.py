@@ -286,17 +286,16 @@ def _moved(receipt: Receipt, place: str) -> Receipt:
 
 
 def _text(parcel: Parcel, *, previews: bool) -> Mapping[str, object]:
+    # A row each: several in a row are cut on a phone. An edit without a keyboard removes it.
+    rows = [[{"text": button.label, "callback_data": button.key}] for button in parcel.buttons]
+    keyboard: dict[str, object] = {"reply_markup": {"inline_keyboard": rows}} if rows else {}
     if parcel.rich:
-        return {"rich_message": {"html": parcel.rich}}
-    fields: dict[str, object] = {"text": parcel.text}
+        return {"rich_message": {"html": parcel.rich}, **keyboard}
+    fields: dict[str, object] = {"text": parcel.text, **keyboard}
     if parcel.markup is Markup.HTML:
         fields["parse_mode"] = "HTML"
     if not previews:
         fields["link_preview_options"] = {"is_disabled": True}
-    if parcel.buttons:
-        # A row each: several in a row are cut on a phone. An edit without a keyboard removes it.
-        rows = [[{"text": button.label, "callback_data": button.key}] for button in parcel.buttons]
-        fields["reply_markup"] = {"inline_keyboard": rows}
     return fields
 
 

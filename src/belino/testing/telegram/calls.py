@@ -321,7 +321,7 @@ class TelegramSends:
         """sendRichMessage."""
         chat = self.chat(call)
         message = rich_message(call.value("rich_message"))
-        where = self._where(call, chat)
+        where = self._where(call, chat) | _keyboard(call)
         self._limiter.keep(chat)
         return self._sent(chat, None, where | {"rich_message": message})
 
