@@ -14,7 +14,7 @@ from belino.agents.command import Agent, Config
 from belino.agents.command.config import fill
 from belino.agents.command.dialects import DIALECTS
 from belino.domain.errors import AgentError, ConfigError, MemoryLost
-from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolAddress, ToolNote, Usage
+from belino.domain.turn import Accepted, Compacted, Final, ReplyPart, TextDelta, ToolAddress, ToolNote, Usage
 from belino.net.agent_events import AgentFault, AgentSession
 from belino.testing import AgentTrial, check_agent
 from belino.testing.agent_contract import HeldMemory, make_turn
@@ -160,6 +160,20 @@ async def test_events_as_json_lines_become_parts_of_the_reply(tmp_path: Path) ->
     assert memory.held == b'{"session": "s1"}'
 
 
+async def test_a_program_that_shortens_its_memory_says_what_left_it(tmp_path: Path) -> None:
+    events = [{"type": "compacted", "first_turn": 4, "kept": ["tg_1"]}, {"type": "compacted", "removed": ["tg_2"]}]
+    words = program(tmp_path, f"print({chr(10).join(map(json.dumps, events))!r})")
+    parts = await answered(trial(tmp_path, Config(command=(*words, "{session}"), output="jsonl")), "hello")
+    assert parts[1:3] == [Compacted(first=4, kept=("tg_1",)), Compacted(only=("tg_2",))]
+
+
+@pytest.mark.parametrize("event", [{"first_turn": "4"}, {"first_turn": 0}, {"kept": "tg_1"}, {"removed": [1]}], ids=str)
+async def test_a_memory_that_is_shortened_in_no_known_way_is_an_error(tmp_path: Path, event: dict[str, object]) -> None:
+    words = program(tmp_path, f"print({json.dumps({'type': 'compacted', **event})!r})")
+    with pytest.raises(AgentError, match="no event"):
+        await answered(trial(tmp_path, Config(command=words, output="jsonl")), "hello")
+
+
 async def test_a_line_that_is_no_event_fails_the_turn_with_its_reason(tmp_path: Path) -> None:
     words = program(tmp_path, 'print("hello")')
     with pytest.raises(AgentError, match="no event"):
@@ -231,6 +245,9 @@ def test_the_lines_of_known_programs_are_understood() -> None:
     assert read("gemini", {"type": "message", "role": "user", "content": "Hi"}) == []
     text = {"type": "text", "sessionID": "ses", "part": {"text": "Hi"}}
     assert read("opencode", text) == [AgentSession(id="ses"), TextDelta(text="Hi\n\n")]
+    assert read("codex", {"type": "item.completed", "item": {"type": "context_compaction"}}) == [Compacted()]
+    assert read("claude", {"type": "system", "subtype": "compact_boundary", "session_id": "s"}) == [Compacted()]
+    assert read("claude", {"type": "system", "subtype": "init", "session_id": "s"}) == []
     result = {"type": "result", "result": "Hi", "session_id": "s", "usage": {"input_tokens": 2, "output_tokens": 1}}
     assert read("claude", result)[-1] == Final(text="Hi")
 

@@ -13,12 +13,16 @@ from aiohttp import web
 
 from agents.http_server import SECRET, OwnServer, own_server
 from belino.agents.http import Agent, Config
+from belino.context.budget import ContextConfig
 from belino.domain.errors import AgentError, ConfigError
-from belino.domain.media import ImageBlock
+from belino.domain.media import ImageBlock, MediaKind
 from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Usage
 from belino.net.redact import Secret
 from belino.testing import AgentTrial, check_agent
 from belino.testing.agent_contract import HeldMemory, make_turn
+from belino.testing.files import make_pdf
+from belino.turns.prompt import LEFT_OUT
+from gateway.house import House
 
 
 def trial(tmp_path: Path, server: OwnServer, **more: Any) -> AgentTrial:
@@ -163,6 +167,47 @@ async def test_pictures_go_with_the_turn_and_files_come_back(tmp_path: Path) -> 
         assert base64.b64decode(server.asked[0]["content"][-1]["data"]) == b"PNG"
         assert turn.outgoing is not None
         assert sorted(path.name for path in turn.outgoing.iterdir()) == ["hidden", "p-2.png", "p.png"]
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["reads", "does-not"])
+async def test_a_document_goes_to_a_server_that_takes_it_as_it_is(tmp_path: Path, reads: bool) -> None:
+    async with own_server(plain) as server:
+        house = House(tmp_path / "home")
+        house.context = ContextConfig(attach_media="message")
+        secret = Secret("SECRET", SECRET)
+        house.agent = Agent(Config(url=server.url, secret=secret, reads_documents=reads, hears_audio=reads))
+        house.prepare()._far_side.files["f1"] = make_pdf("Tide table")
+        async with house.at_work() as gateway:
+            message = house.say("when is high tide?")
+            ref = replace(house.picture(message, name="tides.pdf"), kind=MediaKind.DOCUMENT, mime="application/pdf")
+            await house.ask(gateway, replace(message, media=(ref,)))
+        await house.agent.close()
+        sent = [block for block in server.asked[0]["content"] if block["type"] == "media"]
+        assert [(block["mime"], base64.b64decode(block["data"])[:5]) for block in sent] == (
+            [("application/pdf", b"%PDF-")] if reads else []
+        )
+
+
+async def test_what_left_the_memory_of_a_server_is_attached_again(tmp_path: Path) -> None:
+    async def shortens(request: web.Request, turn: dict[str, Any]) -> web.StreamResponse:
+        stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await stream.prepare(request)
+        if turn["turn"] == 2:
+            await stream.write(b"event: compacted\ndata: {}\n\n")
+        await stream.write(b'event: final\ndata: {"text": "done"}\n\n')
+        return stream
+
+    async with own_server(shortens) as server:
+        house = House(tmp_path / "home")
+        config = Config(url=server.url, secret=Secret("SECRET", SECRET), remembers=True)
+        house.agent = Agent(config)
+        async with house.at_work() as gateway:
+            for question in ("first", "second", "third", "fourth"):
+                await house.ask(gateway, house.say(question))
+        await house.agent.close()
+        prompts = ["".join(block["text"] for block in asked["content"]) for asked in server.asked]
+        assert ["<<<channel" in prompt for prompt in prompts] == [True, False, True, False]
+        assert [LEFT_OUT in prompt for prompt in prompts] == [False, False, True, False]
 
 
 async def test_the_doctor_says_whether_the_server_is_reached(tmp_path: Path) -> None:

@@ -159,6 +159,20 @@ async def test_the_reason_names_the_word_that_the_message_has(store: Store) -> N
     assert (await best(store, "missing ladder")).relevance_signal == "keyword:ladder"
 
 
+@pytest.mark.parametrize("question", ["dessert", "Budapest", "a purple scarf?"])
+async def test_a_word_that_is_only_spelt_a_little_alike_is_no_match(store: Store, question: str) -> None:
+    alike = ["we assert it twice", "the cheapest one", "on purpose"]
+    await tell(store, [*CHATTER, *(("Ann", text) for text in alike), *CHATTER])
+    page = await ask(store, question)
+    assert page.found == 0 and {found.relevance_signal for found in page.results} == {"recent_activity"}
+
+
+async def test_the_reason_names_the_other_word_by_which_a_message_is_found(store: Store) -> None:
+    await tell(store, [*CHATTER, ("Ann", "that movie was long"), *CHATTER])
+    found = await best(store, "which film")
+    assert (found.message_id, found.relevance_signal) == (str(len(CHATTER) + 1), "keyword:movie")
+
+
 async def test_a_caption_or_file_name_names_its_media(store: Store) -> None:
     ref = MediaRef(
         platform="web",

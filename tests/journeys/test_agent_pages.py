@@ -18,6 +18,7 @@ from belino import registry
 from belino.agents.http.wire import turn_body
 from belino.config import from_table
 from belino.domain.turn import ToolAddress
+from belino.net.agent_events import EVENTS
 from belino.testing import AgentTrial, ScriptedAgent, check_agent, make_png
 from belino.testing.agent_contract import check_a_turn_ends_with_one_final, make_turn
 from belino.testing.models import ModelServer
@@ -150,3 +151,5 @@ def test_the_openapi_page_describes_the_turn_that_is_posted(tmp_path: Path) -> N
     assert set(posted) == set(schema["Turn"]["properties"]) == set(schema["Turn"]["required"])
     assert set(posted["messages"][0]) == set(schema["Message"]["properties"])
     assert set(posted["mcp"]) == set(schema["Turn"]["properties"]["mcp"]["properties"])
+    streamed = page["paths"]["/turn"]["post"]["responses"]["200"]["content"]["text/event-stream"]["schema"]["oneOf"]
+    assert [one["$ref"].rpartition("/")[2].lower() for one in streamed] == list(EVENTS)

@@ -99,6 +99,14 @@ async def test_a_person_is_known_by_the_names_in_the_platforms_list_of_users(tmp
         assert (await here.ids("what did she say", authors=["Katherine"]))[0] == "10"
 
 
+@pytest.mark.parametrize("word", ["mill", "woman", "dull"])
+async def test_a_word_that_is_not_written_as_a_name_is_no_misspelt_one(tmp_path: Path, word: str) -> None:
+    lines = [*CHATTER[:4], ("Will", "the boat"), ("Roman", "leaves"), ("Doll", "at six"), *CHATTER]
+    async with told(tmp_path, lines) as here:
+        assert (await here.find(word)).found == 0
+        assert (await here.find("What did Romam say?")).results[0].message_id == "6"
+
+
 async def test_a_short_name_is_not_taken_for_another(tmp_path: Path) -> None:
     async with told(tmp_path, [("Bob", "the anchor is up"), *CHATTER]) as here:
         page = await here.find("what did Rob say")

@@ -20,6 +20,7 @@ from belino.net.clock import SystemClock
 from belino.search.query import parse_intent
 from belino.search.weights import WEIGHTS, Weights
 from belino.storage.home import Home
+from belino.storage.static_vectors import SearchConfig
 from belino.storage.store import Store, open_store
 
 RESULTS = 8
@@ -84,10 +85,10 @@ def _read_channel(channel: dict[str, list[dict[str, object]]]) -> MadeConversati
 
 
 @asynccontextmanager
-async def bench_store() -> AsyncIterator[Store]:
+async def bench_store(config: SearchConfig | None = None) -> AsyncIterator[Store]:
     """An empty store."""
     with TemporaryDirectory(prefix="belino-bench-") as folder:
-        store = await open_store(Home.at(Path(folder) / "state"), clock=SystemClock())
+        store = await open_store(Home.at(Path(folder) / "state"), clock=SystemClock(), search=config or SearchConfig())
         try:
             yield store
         finally:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from belino.bench import Row
@@ -17,7 +18,8 @@ from belino.bench._relevance import (
     read_corpora,
     stored,
 )
-from belino.bench._search_speed import speed_rows
+from belino.bench._search_speed import reranked_row, speed_rows
+from belino.storage.static_vectors import PACKAGE, SearchConfig
 
 METRICS = ("recall@8", "hit@8", "nDCG@8", "MRR")
 OF_ANY = ("hit@8", "MRR")
@@ -33,7 +35,8 @@ GOALS = {
 def run(*, corpus: Path | None = None) -> list[Row]:
     """Measure on every corpus file of the folder; without one, on small generated conversations."""
     corpora = {"made": made()} if corpus is None else dict(read_corpora(corpus))
-    return [*asyncio.run(_relevance_rows(corpora)), *asyncio.run(speed_rows())]
+    rows = [*asyncio.run(_relevance_rows(corpora)), *asyncio.run(speed_rows())]
+    return rows if find_spec(PACKAGE) is None else [*rows, *asyncio.run(_reranked_rows(corpora))]
 
 
 async def _relevance_rows(corpora: Mapping[str, Sequence[MadeConversation]]) -> list[Row]:
@@ -48,6 +51,27 @@ async def _relevance_rows(corpora: Mapping[str, Sequence[MadeConversation]]) -> 
                 found[corpus.name] = near
         fitted = await cross_validated(held) if len(held) > 1 else {}
     return [*rows, *(row for name, other in fitted.items() for row in _fitted_rows(name, other, found[name]))]
+
+
+async def _reranked_rows(corpora: Mapping[str, Sequence[MadeConversation]]) -> list[Row]:
+    """The same with `search.rerank`, beside its order without."""
+    rows: list[Row] = []
+    for name, conversations in corpora.items():
+        async with bench_store() as plain, bench_store(SearchConfig(rerank="static")) as reranked:
+            before, after = [
+                await judged(await stored(store, name, conversations), Judging()) for store in (plain, reranked)
+            ]
+        rows += (
+            Row(
+                metric=f"{metric}, {name}, re-ranked",
+                ours=mine,
+                beside_name="off",
+                beside=other,
+                ratio=mine / other if other else None,
+            )
+            for metric, mine, other in zip(METRICS, after, before, strict=True)
+        )
+    return [*rows, await reranked_row()]
 
 
 def _compared(corpus: StoredCorpus, ours: Relevance) -> Iterable[Row]:

@@ -1,15 +1,15 @@
 """Agent events: what a program or server says of its turn, as JSON lines or server-sent events.
 
-`text`, `tool`, `usage` and `final`; the pages docs/agents/command.md and docs/agents/http.md describe them.
+`text`, `tool`, `usage`, `compacted` and `final`; docs/agents/command.md and docs/agents/http.md describe them.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from belino.domain.turn import Final, TextDelta, ToolNote, Usage
+from belino.domain.turn import Compacted, Final, TextDelta, ToolNote, Usage
 
 SESSION_CHARS = 4_096
-EVENTS = ("text", "tool", "usage", "final")
+EVENTS = ("text", "tool", "usage", "compacted", "final")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class AgentFault:
     why: str
 
 
-AgentSaid = TextDelta | ToolNote | Usage | Final | AgentSession | AgentFault
+AgentSaid = TextDelta | ToolNote | Usage | Compacted | Final | AgentSession | AgentFault
 
 
 def read_event(event: Mapping[str, object]) -> Iterator[AgentSaid]:
@@ -39,6 +39,8 @@ def read_event(event: Mapping[str, object]) -> Iterator[AgentSaid]:
             yield ToolNote(tool=name, text=words(event, "text") or f"using {name or 'a tool'}")
         case "usage":
             yield read_usage(event)
+        case "compacted":
+            yield _read_compacted(event)
         case "final":
             yield from _read_final(event)
         case other:
@@ -54,6 +56,23 @@ def read_usage(event: Mapping[str, object]) -> Usage:
         cost_usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0 else None,
         model=words(event, "model")[:200],
     )
+
+
+def _read_compacted(event: Mapping[str, object]) -> Compacted:
+    """What left its memory: all earlier turns, those before `first_turn`, or only some media."""
+    first = event.get("first_turn")
+    if first is not None and (not isinstance(first, int) or isinstance(first, bool) or first < 1):
+        raise ValueError("first_turn is not the number of a turn")
+    return Compacted(only=_refs(event, "removed"), first=first, kept=_refs(event, "kept"))
+
+
+def _refs(event: Mapping[str, object], key: str) -> tuple[str, ...]:
+    value = event.get(key)
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(ref, str) for ref in value):
+        raise ValueError(f"{key} is not a list of refs")
+    return tuple(value)
 
 
 def _read_final(event: Mapping[str, object]) -> Iterator[AgentSaid]:

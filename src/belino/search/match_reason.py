@@ -37,8 +37,15 @@ class MatchReasons:
         if pair:
             return f"phrase:{pair}"
         if words:
-            return f"keyword:{self._written(message, folded, words[0])}"
-        return self._elsewhere(message)
+            match = words[0]
+            return f"keyword:{match.word if match.word in folded else self._written(message, match.word, match.terms)}"
+        return self._in_other_words(message) or self._elsewhere(message)
+
+    def _in_other_words(self, message: StoredMessage) -> str:
+        """A synonym, a derived word or a compound of a word of the query."""
+        said = self._terms(_text(message)) if self.ranking.related else frozenset()
+        found = next((match for match in self.ranking.related if said & match.related), None)
+        return "" if found is None else f"keyword:{self._written(message, found.word, found.related)}"
 
     def _words_in(self, message: StoredMessage) -> Sequence[MatchedWord]:
         """The words of the query in the text; where there may be captions, what the ranking matched is not enough."""
@@ -48,15 +55,13 @@ class MatchReasons:
         said = self._terms(_text(message))
         return [match for match in words if said & match.terms]
 
-    def _written(self, message: StoredMessage, folded: str, match: MatchedWord) -> str:
-        """A word of the query, or what stands for it in the message: another spelling, a compound, its plural."""
-        if match.word in folded:
-            return match.word
+    def _written(self, message: StoredMessage, word: str, terms: frozenset[int]) -> str:
+        """What stands for a word of the query in the message: another spelling, a compound, its plural."""
         written = written_words(_text(message))
-        return next((word for word, terms in written if match.terms.intersection(map(self.number, terms))), match.word)
+        return next((own for own, forms in written if terms.intersection(map(self.number, forms))), word)
 
-    def _terms(self, text: str) -> set[int]:
-        return set(map(self.number, tokenize(text).terms))
+    def _terms(self, text: str) -> frozenset[int]:
+        return frozenset(map(self.number, tokenize(text).terms))
 
     def _elsewhere(self, message: StoredMessage) -> str:
         ranking, intent = self.ranking, self.intent

@@ -38,8 +38,8 @@ def named_people(index: ChannelPostings, text: str, wanted: Sequence[str], weigh
             share = 1 / max(1, len(name_parts(index.names[person])))
             scores[person] = min(weights.author, scores.get(person, 0.0) + weights.author * share)
             names.add(part)
-    for name in _unknown_names(index, text):
-        found = _known_as(index, name, weights)
+    for name, is_capital in _unknown_names(index, text):
+        found = _known_as(index, name, weights, is_name=is_capital)
         scores.update({person: max(scores.get(person, 0.0), weights.author) for person in found})
         if found and _is_name(index, name):
             names.add(name)
@@ -62,8 +62,8 @@ def _newest(index: ChannelPostings, mark: str, start: int, end: int, count: int)
     return sorted(found)[-count:]
 
 
-def _unknown_names(index: ChannelPostings, text: str) -> Iterator[str]:
-    """Words of a query that may be names, and that are no part of a name of anyone here.
+def _unknown_names(index: ChannelPostings, text: str) -> Iterator[tuple[str, bool]]:
+    """Words of a query that may be names, and are no part of a name of anyone here; and whether they look like one.
 
     They begin with a capital letter, or nothing in the query does and no message has them.
     """
@@ -72,7 +72,7 @@ def _unknown_names(index: ChannelPostings, text: str) -> Iterator[str]:
         if len(part) < SHORTEST or part in index.called or part in LANGUAGES_OF:
             continue
         if part in capitals or (not capitals and _is_name(index, part)):
-            yield part
+            yield part, part in capitals
 
 
 def _is_name(index: ChannelPostings, part: str) -> bool:
@@ -94,9 +94,9 @@ def _requested(index: ChannelPostings, author: str, weights: Weights) -> Iterato
     yield from dict.fromkeys(found)
 
 
-def _known_as(index: ChannelPostings, name: str, weights: Weights) -> list[int]:
+def _known_as(index: ChannelPostings, name: str, weights: Weights, *, is_name: bool = True) -> list[int]:
     """The people whom a name means that none of them has here: as the platform lists them, misspelt, or addressed."""
-    return _listed_as(index, name) or _misspelt(index, name) or _addressed_as(index, name, weights)
+    return _listed_as(index, name) or _misspelt(index, name, is_name=is_name) or _addressed_as(index, name, weights)
 
 
 def _listed_as(index: ChannelPostings, name: str) -> list[int]:
@@ -105,9 +105,14 @@ def _listed_as(index: ChannelPostings, name: str) -> list[int]:
     return sorted({index.rows[place].author for place in listed})
 
 
-def _misspelt(index: ChannelPostings, name: str) -> list[int]:
-    """The people one of whose names is one edit away: a letter more, less or other, or two exchanged."""
+def _misspelt(index: ChannelPostings, name: str, *, is_name: bool) -> list[int]:
+    """The people one of whose names is one edit away: a letter more, less or other, or two exchanged.
+
+    A short word that is not written as a name is another word, as is one that begins otherwise: "mill" is not Will.
+    """
     near = [known for known in index.called if abs(len(known) - len(name)) < 2 and _is_one_edit(known, name)]
+    if not is_name:
+        near = [known for known in near if len(name) > SHORTEST and known[0] == name[0]]
     return sorted({person for known in near if len(known) >= SHORTEST for person in index.called[known]})
 
 

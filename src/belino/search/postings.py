@@ -73,6 +73,8 @@ class ChannelPostings:
     def __init__(self, number: Callable[[str], int], segments: Sequence[StoredSegment] = ()) -> None:
         self.number = number
         """The keyed hash of a term."""
+        self.texts: Callable[[Sequence[int]], Mapping[int, str]] = _no_texts
+        """Reads what messages say, by their seqs, while the store is read; the index holds no words."""
         self.segments = segments
         self.bases: list[int] = []
         """The place of each segment's first message."""
@@ -135,6 +137,7 @@ class ChannelPostings:
 
     def end_use(self) -> None:
         """A search has ended: what it read is not needed for the next one."""
+        self.texts = _no_texts
         self.rows.clear()
         for segment in self.segments:
             segment.end_use()
@@ -338,6 +341,10 @@ class ChannelPostings:
         """How many messages have a term; one that changed since may be counted with its old terms."""
         return sum(part.frequency(term) for part in self._parts)
 
+    def newest_with(self, term: int) -> int | None:
+        """The place of the newest message that has a term."""
+        return max((base + places[-1] for base, places, _ in self.postings(term) if places), default=None)
+
     @property
     def _parts(self) -> "list[StoredSegment | Tail | Patches]":
         return [*self.segments, self.tail, self.patches]
@@ -490,6 +497,10 @@ class ChannelPostings:
         for part in name_parts(name):
             self.called.setdefault(part, set()).add(number)
         return number
+
+
+def _no_texts(seqs: Sequence[int]) -> Mapping[int, str]:
+    return {}
 
 
 def _together(parts: Iterable[Iterable[SimilarTerm]]) -> list[SimilarTerm]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from belino.domain.search import SearchIntent
 from belino.search.dates import asked_days, date_words, span
-from belino.search.expansion import compounds, expand
+from belino.search.expansion import compounds, expand, part_languages
 from belino.search.postings import ChannelPostings
 from belino.search.segment import MessageFlag
 from belino.search.synonyms import derived, synonyms
@@ -80,6 +80,8 @@ class MatchedWord(NamedTuple):
 
     word: str
     terms: frozenset[int]
+    related: frozenset[int] = frozenset()
+    """Those of its synonyms, derived words and compounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,16 +182,17 @@ def _weighted(
         expansion = expand(index, word, language, weights)
         own, exact = [*own, *expansion.terms], list(_substitutes(index, expansion.terms, share, visible))
         for part in expansion.parts:
-            yield from _part(index, part, share * weights.part, visible)
+            yield from _part(index, part, language, share * weights.part, visible)
     related: list[WeightedPostings] = []
+    seen = set(own)
     if times < weights.rare and share > weights.name:
-        seen = set(own)
         for numbers, worth in _relatives(index, word, language, times, weights):
             more = [number for number in numbers if number not in seen]
             seen.update(more)
             related += _postings(index, more, share * worth, visible)
     worth = max((postings.worth for postings in exact), default=0.0)
-    yield WeightedWord(MatchedWord(word.word, frozenset(own)), worth, exact, related, share)
+    match = MatchedWord(word.word, frozenset(own), frozenset(seen.difference(own)))
+    yield WeightedWord(match, worth, exact, related, share)
 
 
 def _substitutes(
@@ -200,9 +203,13 @@ def _substitutes(
         yield from _postings(index, [term for term in terms if terms[term] == worth], share * worth, visible)
 
 
-def _part(index: ChannelPostings, part: str, share: float, visible: SearchRange) -> Iterator[WeightedWord]:
+def _part(
+    index: ChannelPostings, part: str, language: str, share: float, visible: SearchRange
+) -> Iterator[WeightedWord]:
     """A part of a compound as a word of its own."""
-    numbers = [index.number(term) for term in dict.fromkeys(stem(part, language) for language in index.spoken)]
+    numbers = [
+        index.number(term) for term in dict.fromkeys(stem(part, each) for each in part_languages(index, language))
+    ]
     exact = _postings(index, numbers, share, visible)
     if exact:
         yield WeightedWord(MatchedWord(part, frozenset(numbers)), exact[0].worth, exact, ())

@@ -47,6 +47,8 @@ class Ranking:
     """The query's words in the first seqs, captions included, rarest first."""
     words: tuple[MatchedWord, ...]
     """The query's words that are in the channel, rarest first."""
+    related: tuple[MatchedWord, ...]
+    """Those of which related words are."""
     people: frozenset[str]
     """The ids of the authors whom the query names, or the caller requests."""
     naming_days: frozenset[int]
@@ -92,6 +94,7 @@ def rank(
         else (),
         matched=scoring.matched({place: seqs[place] for place in best[:SHOWN]}),
         words=tuple(word.match for word in sorted(words, key=lambda word: -word.worth) if word.exact),
+        related=tuple(word.match for word in words if word.related),
         people=frozenset(index.ids[person] for person in scoring.people),
         naming_days=frozenset(map(index.seq, scoring.days)),
         passages={index.seq(place): hit for place, hit in passages.hits.items()},

@@ -167,6 +167,12 @@ def written_words(text: str) -> Iterator[tuple[str, Sequence[str]]]:
         yield piece, [*(form for forms in words for form in forms), *beside]
 
 
+def words_in(text: str) -> set[str]:
+    """The words of a text as they are written, folded, and those inside names of code; no terms are made of them."""
+    parts = (part for piece in _pieces(text) for part in _PARTS.findall(piece))
+    return {word for part in parts for word in part.split("_") if word}.union(_camel_parts(text))
+
+
 def query_words(text: str, languages: Collection[str] = ()) -> list[QueryWord]:
     """The words of a query in order, without stop words, each with its terms.
 

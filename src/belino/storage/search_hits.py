@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import orjson
+
 from belino.domain.media import DocumentUnit
 from belino.domain.search import (
     Coverage,
@@ -48,6 +50,23 @@ class ChannelRecords:
         """The messages of these seqs, oldest first. A seq cannot reach into another channel."""
         own = [self._channel << SEQ_BITS | seq for seq in seqs if 0 < seq <= SEQ_MASK]
         return by_number(self._tx, self._keys, own) if own else ()
+
+    def texts(self, seqs: Sequence[int]) -> Mapping[int, str]:
+        """What messages say, with what they forward, and the captions and names of their files."""
+        own = [self._channel << SEQ_BITS | seq for seq in seqs if 0 < seq <= SEQ_MASK]
+        texts: dict[int, list[str]] = {}
+        for row in self._tx.execute(
+            f"SELECT id, text, forward FROM messages WHERE id IN ({marks(own)}) AND deleted IS NULL", tuple(own)
+        ):
+            forwarded = orjson.loads(row["forward"])["text"] if row["forward"] is not None else ""
+            texts[row["id"]] = [row["text"], forwarded]
+        for row in self._tx.execute(
+            "SELECT b.message, r.caption, r.file_name FROM message_refs b JOIN refs r ON r.seq = b.ref "
+            f"WHERE b.role IN ('own', 'forwarded') AND b.message IN ({marks(own)})",
+            tuple(own),
+        ):
+            texts.get(row["message"], []).extend(filter(None, (row["caption"], row["file_name"])))
+        return {number & SEQ_MASK: "\n".join(filter(None, parts)) for number, parts in texts.items()}
 
     def thread_summaries(self, roots: Sequence[str]) -> Mapping[str, ThreadSummary]:
         """The threads of these messages that have replies, and who wrote most of them; deleted replies do not count."""

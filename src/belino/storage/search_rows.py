@@ -265,6 +265,7 @@ class SearchIndex:
                 return Behind(number)
             passages, records = ChannelPassages(tx, number), ChannelRecords(tx, self._keys, number)
             vectors = None if self._static is None else ChannelVectors(tx, number, self._static)
+            hot.postings.texts = records.texts
             result = work(ChannelView(hot.postings, passages, records, vectors))
         self._weigh(hot)
         return (result,)

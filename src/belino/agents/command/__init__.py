@@ -15,7 +15,7 @@ from belino.agents.command.process import BROKEN, Process, environment
 from belino.domain.errors import AgentError, MemoryLost
 from belino.domain.media import AcceptedMedia, TextBlock
 from belino.domain.outcome import Finding
-from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolAddress, ToolNote, Turn, Usage
+from belino.domain.turn import Accepted, Compacted, Final, ReplyPart, TextDelta, ToolAddress, ToolNote, Turn, Usage
 from belino.net.agent_events import AgentFault, AgentSaid, AgentSession
 from belino.net.redact import redact
 
@@ -170,6 +170,8 @@ class Answer:
                 yield said
             case TextDelta():
                 self._texts.append(said.text)
+                yield said
+            case Compacted():
                 yield said
 
     def final(self) -> Final:

@@ -6,7 +6,7 @@ Each function reads one line of a program's machine-readable output; lines that 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from belino.domain.turn import Final, TextDelta, ToolNote, Usage
+from belino.domain.turn import Compacted, Final, TextDelta, ToolNote, Usage
 from belino.net.agent_events import AgentFault, AgentSaid, AgentSession, count, read_event
 
 Event = Mapping[str, Any]
@@ -25,6 +25,8 @@ def read_codex(event: Event) -> Iterator[AgentSaid]:
             yield _tool(_text(item, "tool") or _text(item, "type"))
         case "item.completed" if item.get("type") == "agent_message":
             yield TextDelta(text=_text(item, "text") + "\n\n")
+        case "item.completed" if item.get("type") == "context_compaction":
+            yield Compacted()
         case "turn.completed":
             usage = _table(event, "usage")
             yield Usage(input_tokens=count(usage, "input_tokens"), output_tokens=count(usage, "output_tokens"))
@@ -69,6 +71,8 @@ def read_opencode(event: Event) -> Iterator[AgentSaid]:
 def read_claude(event: Event) -> Iterator[AgentSaid]:
     """`claude -p --output-format stream-json --verbose`."""
     match event.get("type"):
+        case "system" if event.get("subtype") == "compact_boundary":
+            yield Compacted()
         case "assistant" if event.get("parent_tool_use_id") is None:
             for block in _table(event, "message").get("content") or ():
                 if isinstance(block, Mapping) and block.get("type") == "text":

@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 from belino.agents.http.wire import EVENT_BYTES, NO_EVENT, files_in, read_object, server_sent, signature, turn_body
 from belino.aio.retry import backoff
 from belino.domain.errors import AdapterError, AgentError, ConfigError, MediaError, Unanswered, Unreached
-from belino.domain.media import AcceptedMedia
+from belino.domain.media import AcceptedMedia, AudioFormats, DocumentFormats
 from belino.domain.outcome import Finding
 from belino.domain.ports import HttpAnswer, Question
 from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Turn
@@ -34,6 +34,14 @@ BUSY = frozenset({429, 502, 503, 504})
 SECRET_CHARS = 16
 REASON_CHARS = 300
 BROKEN = "the server behind me failed; its operator has been told"
+
+# What the models of the large providers all take; the server is not asked what its model does.
+DOCUMENTS = DocumentFormats(
+    mimes=frozenset({"application/pdf"}), max_bytes=10_000_000, max_pages=100, page_tokens=1_600, charges_text=True
+)
+AUDIO = AudioFormats(
+    mimes=frozenset({"audio/wav", "audio/mpeg"}), max_bytes=10_000_000, max_seconds=3_600, second_tokens=32
+)
 
 SETUP = (
     Question(key="url", ask="Which URL takes the turns?"),
@@ -54,6 +62,8 @@ class Config:
         metadata={"says": "Whether the server keeps the conversation; otherwise it gets the context every turn."},
     )
     sees_images: bool = field(default=True, metadata={"says": "Whether its model sees pictures."})
+    reads_documents: bool = field(default=False, metadata={"says": "Whether its model takes PDFs as they are."})
+    hears_audio: bool = field(default=False, metadata={"says": "Whether its model takes sounds (WAV, MP3)."})
     silence_seconds: int = field(
         default=300, metadata={"says": "The most seconds without a byte of the answer.", "least": 1}
     )
@@ -87,7 +97,11 @@ class Agent:
         self.remembers = config.remembers
         self.sees_images = config.sees_images
         # Another machine cannot open a file by its path.
-        self.accepts = AcceptedMedia(files=False)
+        self.accepts = AcceptedMedia(
+            files=False,
+            documents=DOCUMENTS if config.reads_documents else None,
+            audio=AUDIO if config.hears_audio else None,
+        )
         self._client = Client(hosts=hosts(config))
         self._room = asyncio.Semaphore(config.max_running)
 
