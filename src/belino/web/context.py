@@ -13,7 +13,8 @@ from belino.domain.message import ConversationKey
 from belino.domain.stored import StoredMessage
 from belino.gateway.events import Notice, NoticeKind
 from belino.tools.arguments import Arguments
-from belino.tools.server import App, McpDoor, Receive, ResourceChanges, Scope, Send
+from belino.tools.notifications import Receive, ResourceChanges, Send
+from belino.tools.server import App, McpDoor, Scope
 from belino.turns.preview import as_json, preview
 from belino.turns.tool_access import NamedFiles
 from belino.web.auth import bearer_of, refuse_foreign_page, unauthorized
@@ -120,9 +121,11 @@ def _listening(call: RouteCall, conversation: ConversationKey) -> App:
         return stack.close
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        with call.site.grants.hold(call.visitor.grant) as ended:
+        grant = call.visitor.grant
+        with call.site.grants.hold(grant) as ended:
             changes = ResourceChanges(watch=watch, ended=ended)
-            await McpDoor(gateway.toolbox, changes=changes).app(conversation)(scope, receive, send)
+            wishes = call.site.mcp_clients.of(grant.id, str(conversation))
+            await McpDoor(gateway.toolbox, changes=changes, wishes=wishes).app(conversation)(scope, receive, send)
 
     return serve
 
