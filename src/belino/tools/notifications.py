@@ -186,7 +186,7 @@ async def reporting(context: "ServerRequestContext[Any]", wishes: ClientWishes) 
     try:
         async with beside(reports.send()):
             yield
-        await reports.send_rest()
+            await reports.sent()
     finally:
         PROGRESS.reset(before)
         TOLD.reset(told)
@@ -204,6 +204,8 @@ class _Reports:
         self._log: asyncio.Queue[tuple[LogLevel, str]] = asyncio.Queue(REPORTS_QUEUED)
         self._latest: tuple[int, int | None] | None = None
         self._news = asyncio.Event()
+        self._all_sent = asyncio.Event()
+        self._is_ending = False
         self._reported = 0
         self._doing = "working"
 
@@ -231,15 +233,19 @@ class _Reports:
                 await self._show(self._reported + 1, None, self._doing)
                 continue
             self._news.clear()
-            await self.send_rest()
+            while not self._log.empty():
+                await self._tell(*self._log.get_nowait())
+            if self._latest is not None:
+                (done, total), self._latest = self._latest, None
+                await self._show(done, total, "bytes fetched")
+            if self._is_ending and not self._news.is_set():
+                self._all_sent.set()
 
-    async def send_rest(self) -> None:
-        """Send what has not been sent."""
-        while not self._log.empty():
-            await self._tell(*self._log.get_nowait())
-        if self._latest is not None:
-            (done, total), self._latest = self._latest, None
-            await self._show(done, total, "bytes fetched")
+    async def sent(self) -> None:
+        """Wait until everything is sent, so that it comes before the answer."""
+        self._is_ending = True
+        self._news.set()
+        await self._all_sent.wait()
 
     async def _show(self, done: int, total: int | None, says: str) -> None:
         if self._shows_progress and done > self._reported:  # MCP: each report is more than the one before

@@ -259,7 +259,7 @@ def _server_class(*, tells_changes: bool) -> "type[Server[Any]]":
 def _tool(spec: ToolSpec) -> "Tool":
     from mcp_types import Tool, ToolAnnotations
 
-    about = ABOUT_TOOLS[spec.name]
+    about = _about(spec.name)
     return Tool(
         name=spec.name,
         title=about.title,
@@ -273,6 +273,11 @@ def _tool(spec: ToolSpec) -> "Tool":
             open_world_hint=about.acts_outside,
         ),
     )
+
+
+def _about(name: str) -> AboutTool:
+    """What is known of a tool; of one that is not belino's own, that it may do anything."""
+    return ABOUT_TOOLS.get(name) or AboutTool(title=name, destroys=True, output=None)
 
 
 async def _list_resources(toolbox: Toolbox, cursor: str | None) -> "ListResourcesResult":
@@ -333,7 +338,7 @@ async def _call(toolbox: Toolbox, name: str, arguments: Mapping[str, object]) ->
 
 def _structured(name: str, blocks: Sequence[Block]) -> dict[str, object] | None:
     """The result as JSON, where the tool has a schema for it."""
-    if ABOUT_TOOLS[name].output is None:
+    if _about(name).output is None:
         return None
     texts = [block for block in blocks if isinstance(block, TextBlock)]
     data = next((block.data for block in texts if block.data is not None), None)

@@ -28,6 +28,7 @@ AUTHORS_CHARS = 2_000
 CURSOR_CHARS = 256
 RESULTS_DEFAULT, RESULTS_MOST = 8, 50
 CONVERSATION_HEADER = "x-belino-conversation"
+CLIENT_HEADER, CLIENT_CHARS = "x-belino-client", 64
 
 
 async def show_context(call: RouteCall) -> Response:
@@ -124,7 +125,8 @@ def _listening(call: RouteCall, conversation: ConversationKey) -> App:
         grant = call.visitor.grant
         with call.site.grants.hold(grant) as ended:
             changes = ResourceChanges(watch=watch, ended=ended)
-            wishes = call.site.mcp_clients.of(grant.id, str(conversation))
+            client = call.request.headers.get(CLIENT_HEADER, "")[:CLIENT_CHARS]
+            wishes = call.site.mcp_clients.of(grant.id, f"{conversation} {client}")
             await McpDoor(gateway.toolbox, changes=changes, wishes=wishes).app(conversation)(scope, receive, send)
 
     return serve
