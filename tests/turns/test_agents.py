@@ -176,17 +176,21 @@ class Slow(ScriptedAgent):
 
 
 async def test_agents_load_what_they_need_after_the_start_and_a_failure_waits_for_the_turn() -> None:
-    agents, clock, slow = Agents(AgentConfig(options=None)), FakeClock(), Slow()
+    agents, clock, slow, tools = Agents(AgentConfig(options=None)), FakeClock(), Slow(), list[str]()
     (generation,) = agents._generations
     generation.made[:] = [(generation.config, ScriptedAgent()), (generation.config, slow)]
     async with asyncio.TaskGroup() as group:
-        group.create_task(agents.prepare_all(clock))
+        group.create_task(agents.prepare_all(clock, lambda: tools.append("loaded")))
         await asyncio.sleep(0)
-        assert slow.loaded == 0
+        assert slow.loaded == 0 and tools == []
         await clock.wake(PREPARE_SECONDS)
-    assert slow.loaded == 1
+    assert slow.loaded == 1 and tools == ["loaded"]
 
 
 async def test_the_demo_loads_nothing() -> None:
-    agents = Agents(AgentConfig(options=None))
-    assert not isinstance(agents.default, Prepares)
+    agents, clock, tools = Agents(AgentConfig(options=None)), FakeClock(), list[str]()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(agents.prepare_all(clock, lambda: tools.append("loaded")))
+        await asyncio.sleep(0)
+        await clock.wake(PREPARE_SECONDS)
+    assert not isinstance(agents.default, Prepares) and tools == []

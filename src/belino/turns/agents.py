@@ -1,6 +1,6 @@
 """Agents: which agent answers in which conversation, each made once."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -124,13 +124,18 @@ class Agents:
             if isinstance(agent, Checks):
                 yield f"agent {config.kind}", agent
 
-    async def prepare_all(self, clock: Clock) -> None:
-        """Load what agents need for their first answer, once the start is over; a failure is told by the first turn."""
+    async def prepare_all(self, clock: Clock, tools: Callable[[], object]) -> None:
+        """Load what agents need for their first answer, once the start is over; a failure is told by the first turn.
+
+        `tools` loads what any agent's tools need; an agent that has nothing to load has no use for that either.
+        """
         await clock.sleep(PREPARE_SECONDS)
-        for _, agent in tuple(self._generations[-1].made):
-            if isinstance(agent, Prepares):
-                with suppress(BelinoError):
-                    await agent.prepare()
+        waiting = [agent for _, agent in tuple(self._generations[-1].made) if isinstance(agent, Prepares)]
+        for agent in waiting:
+            with suppress(BelinoError):
+                await agent.prepare()
+        if waiting:
+            tools()
 
     async def close(self) -> None:
         """Close every agent."""
