@@ -171,7 +171,7 @@ class News:
     """Changes of media, told by a test."""
 
     def __init__(self) -> None:
-        self.ended = asyncio.Event()
+        self.ended, self.stopping = asyncio.Event(), asyncio.Event()
         self.listening = asyncio.Event()
         self._told: Callable[[list[str]], None] = lambda _: None
 
@@ -180,11 +180,15 @@ class News:
         self.listening.set()
         return self.listening.clear
 
+    @property
+    def changes(self) -> ResourceChanges:
+        return ResourceChanges(watch=self.watch, ended=self.ended, stopping=self.stopping)
+
     def tell(self, *refs: str) -> None:
         self._told(list(refs))
 
     def door(self, town: Town, wishes: ClientWishes) -> McpDoor:
-        return McpDoor(town.toolbox, changes=ResourceChanges(watch=self.watch, ended=self.ended), wishes=wishes)
+        return McpDoor(town.toolbox, changes=self.changes, wishes=wishes)
 
 
 async def lines(stream: httpx2.Response) -> Any:

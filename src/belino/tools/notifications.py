@@ -72,6 +72,17 @@ class ResourceChanges:
     """Calls back with the refs that changed, if they are known, until the returned function is called."""
     ended: asyncio.Event
     """Set when the client's token is no longer valid."""
+    stopping: asyncio.Event
+    """Set when the server stops: what only waits for changes must not hold it up."""
+
+    async def over(self) -> None:
+        """Wait until no more changes are told."""
+        waiting = [asyncio.create_task(event.wait()) for event in (self.ended, self.stopping)]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
 
 
 class ChangeBus:
@@ -141,13 +152,13 @@ async def stream_changes(changes: ResourceChanges, wishes: ClientWishes, receive
         headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         async with beside(write()), asyncio.TaskGroup() as group:
-            ends = [group.create_task(changes.ended.wait()), group.create_task(_gone(receive))]
+            ends = [group.create_task(changes.over()), group.create_task(_gone(receive))]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             for end in ends:
                 end.cancel()
     finally:
         stop()
-    if changes.ended.is_set():
+    if changes.ended.is_set() or changes.stopping.is_set():
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

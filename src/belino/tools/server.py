@@ -173,7 +173,7 @@ async def _cancel_if_gone(answering: asyncio.Task[None], receive: Receive) -> No
 
 async def _close(listen: "ListenHandler | None", changes: ResourceChanges | None) -> None:
     if listen is not None and changes is not None:
-        await changes.ended.wait()
+        await changes.over()
         listen.close()
 
 

@@ -1,7 +1,7 @@
 """Context of a conversation as an agent would read it, a search of its channel, and its tools for MCP clients."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from urllib.parse import unquote
 
 from starlette.responses import Response
@@ -122,9 +122,12 @@ def _listening(call: RouteCall, conversation: ConversationKey) -> App:
         return stack.close
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        grant = call.visitor.grant
-        with call.site.grants.hold(grant) as ended:
-            changes = ResourceChanges(watch=watch, ended=ended)
+        grant, limit = call.visitor.grant, call.site.mcp_streams
+        with (
+            limit.enter(grant.id) if scope["method"] == "GET" else nullcontext(),
+            call.site.grants.hold(grant) as ended,
+        ):
+            changes = ResourceChanges(watch=watch, ended=ended, stopping=call.site.stopping)
             client = call.request.headers.get(CLIENT_HEADER, "")[:CLIENT_CHARS]
             wishes = call.site.mcp_clients.of(grant.id, f"{conversation} {client}")
             await McpDoor(gateway.toolbox, changes=changes, wishes=wishes).app(conversation)(scope, receive, send)

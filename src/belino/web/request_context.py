@@ -208,6 +208,11 @@ class Site:
             1, lambda: Refusal(409, Code.CONFLICT, "This upload is being written already.")
         )
         self.mcp_clients = KnownClients()
+        self.mcp_streams = ConcurrencyLimit(
+            SOCKETS_PER_GRANT, lambda: busy("Too many streams are open under this token.", status=429)
+        )
+        self.stopping = asyncio.Event()
+        """Set when the server stops, for requests that wait without an end."""
         self.uploads: dict[str, set[str]] = {}
         """Upload ids begun under each grant since the start, to limit them."""
         self.known: set[ConversationKey] = set()
