@@ -72,6 +72,16 @@ class AboutTool:
     None where a result may have pictures: many clients show only the structured content where there is one.
     """
 
+    @property
+    def hints(self) -> Mapping[str, bool]:
+        """MCP's annotations."""
+        return {
+            "readOnlyHint": self.reads_only,
+            "destructiveHint": self.destroys,
+            "idempotentHint": self.reads_only or self.repeatable,
+            "openWorldHint": self.acts_outside,
+        }
+
 
 def _output(items: str) -> Mapping[str, object]:
     listed = {"type": "array", "items": {"type": "object"}}
@@ -259,23 +269,18 @@ def _server_class(*, tells_changes: bool) -> "type[Server[Any]]":
 def _tool(spec: ToolSpec) -> "Tool":
     from mcp_types import Tool, ToolAnnotations
 
-    about = _about(spec.name)
+    about = about_tool(spec.name)
     return Tool(
         name=spec.name,
         title=about.title,
         description=spec.description,
         input_schema=dict(spec.schema),
         output_schema=None if about.output is None else dict(about.output),
-        annotations=ToolAnnotations(
-            read_only_hint=about.reads_only,
-            destructive_hint=about.destroys,
-            idempotent_hint=about.reads_only or about.repeatable,
-            open_world_hint=about.acts_outside,
-        ),
+        annotations=ToolAnnotations.model_validate(about.hints),
     )
 
 
-def _about(name: str) -> AboutTool:
+def about_tool(name: str) -> AboutTool:
     """What is known of a tool; of one that is not belino's own, that it may do anything."""
     return ABOUT_TOOLS.get(name) or AboutTool(title=name, destroys=True, output=None)
 
@@ -338,7 +343,7 @@ async def _call(toolbox: Toolbox, name: str, arguments: Mapping[str, object]) ->
 
 def _structured(name: str, blocks: Sequence[Block]) -> dict[str, object] | None:
     """The result as JSON, where the tool has a schema for it."""
-    if _about(name).output is None:
+    if about_tool(name).output is None:
         return None
     texts = [block for block in blocks if isinstance(block, TextBlock)]
     data = next((block.data for block in texts if block.data is not None), None)
