@@ -157,7 +157,7 @@ async def is_stopped(journey: Journey) -> str:
 
 async def given(gateway: GatewayProcess, wait: int) -> list[dict[str, Any]]:
     """What a client of the channel gets that connects now."""
-    body = {"conversation": MAIN, "wait": wait}
+    body = {"conversation": str(MAIN), "wait": wait}
     status, told = await asyncio.to_thread(gateway.call, "POST", "/api/channel/next", body)
     assert status == 200, told
     events: list[dict[str, Any]] = told["events"]
@@ -172,7 +172,7 @@ async def test_a_killed_gateway_gives_a_channel_what_it_has_not_acknowledged(tmp
         await asyncio.to_thread(gateway.start)
         (again,) = await given(gateway, 30)
         assert again == first and again["message"]["content"] == "are you there?"
-        body = {"conversation": MAIN, "seq": first["seq"]}
+        body = {"conversation": str(MAIN), "seq": first["seq"]}
         status, _ = await asyncio.to_thread(gateway.call, "POST", "/api/channel/ack", body)
         assert status == 200
         gateway.kill()

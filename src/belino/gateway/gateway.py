@@ -62,6 +62,7 @@ from belino.storage.home import Home
 from belino.storage.static_vectors import SearchConfig
 from belino.storage.store import Store, open_store
 from belino.tools.ipc import Bridge, BridgeTools
+from belino.tools.server import load_server
 from belino.turns.agents import Agents
 from belino.turns.environment import Environment, TurnMedia, TurnObservers
 from belino.turns.reply import Downloads, Flushed, Replies
@@ -219,7 +220,7 @@ class Gateway(AccountOperations, MediaViews):
             others.append(group.create_task(self._upkeep.follow_deletions()))
             others.append(group.create_task(index_ahead(self.store, self.clock)))
             others.append(group.create_task(try_all_decoders(self.clock)))
-            others.append(group.create_task(self.agents.prepare_all(self.clock, self._load_tools)))
+            others.append(group.create_task(self.agents.prepare_all(self.clock, self._load_tools, load_server)))
             others.append(group.create_task(self._backups.run()))
             others.append(group.create_task(self._signs.run()))
             others.append(group.create_task(self._bridge.run()))

@@ -128,14 +128,19 @@ class McpDoor:
             if scope["method"] != "POST":  # without sessions there is nothing to delete
                 await _refuse_method(send)
                 return
-            # Importing mcp takes over a second: in a thread, so that the event loop is not blocked.
-            await asyncio.to_thread(_load_mcp)
+            await load_server()
             await _serve_once(self._toolbox_for(conversation), self._changes, self._wishes, scope, receive, send)
 
         return serve
 
 
+async def load_server() -> None:
+    """Load MCP, which takes over a second the first time: in a thread, so that the event loop is not blocked."""
+    await asyncio.to_thread(_load_mcp)
+
+
 def _load_mcp() -> None:
+    import_module("mcp.server.streamable_http_manager")
     import_module("mcp.server.lowlevel")
     logging.getLogger("mcp").setLevel(logging.WARNING)  # it logs the start and end of every request
 

@@ -32,6 +32,8 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 class Agent:
     """Answers with what a program writes. Its memory is the program's own, by a session id, or none."""
 
+    calls_over_mcp = True
+
     def __init__(self, config: Config) -> None:
         self._config = config
         self._program = config.program
