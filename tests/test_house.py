@@ -44,7 +44,7 @@ DECODING_STREAMS = {
 ONLY_IN = {
     "sqlite3": {*(f"storage/{path.name}" for path in (SRC / "storage").glob("sqlite*.py")), "bench"},
     "pydantic": {"config/validate.py"},
-    "mcp": {"tools/server.py"},
+    "mcp": {"tools/notifications.py", "tools/server.py"},
     "aiohttp": {"net", "testing", "bench"},
     "socket": {"net", "web/server.py", "cli/client.py", "testing", *SANDBOX},
     "http.client": {"cli/client.py", "testing", "bench"},

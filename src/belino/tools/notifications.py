@@ -5,13 +5,12 @@ resources it watches, is kept for its token and conversation until the gateway s
 """
 
 import asyncio
+import json
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
-
-import orjson
 
 from belino.aio.deadline import beside
 from belino.tools.resources import uri_of
@@ -77,10 +76,9 @@ class ResourceChanges:
 
     async def over(self) -> None:
         """Wait until no more changes are told."""
-        waiting = [asyncio.create_task(event.wait()) for event in (self.ended, self.stopping)]
-        try:
+        async with asyncio.TaskGroup() as group:
+            waiting = [group.create_task(event.wait()) for event in (self.ended, self.stopping)]
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        finally:
             for each in waiting:
                 each.cancel()
 
@@ -171,7 +169,7 @@ def _changed(refs: Sequence[str], wishes: ClientWishes) -> list[dict[str, object
 
 
 def _event(told: Mapping[str, object]) -> bytes:
-    return b"event: message\ndata: " + orjson.dumps(told) + b"\n\n"
+    return f"event: message\ndata: {json.dumps(told, separators=(',', ':'))}\n\n".encode()
 
 
 async def _gone(receive: Receive) -> None:
