@@ -20,6 +20,7 @@ from belino.cli.mcp_channel import CHANNEL, PERMISSION, ChannelRelay
 from belino.config import AgentConfig, from_table
 from belino.config import Config as Settings
 from belino.domain.errors import Undeliverable
+from belino.domain.media import MediaKind
 from belino.domain.message import ChatType, ConversationKey, Quote
 from belino.gateway.channel_inbox import ChannelMessage, PermissionAnswer, PermissionRequest
 from belino.gateway.commands import TAKEN_BACK
@@ -78,6 +79,15 @@ async def test_a_message_is_passed_on_with_its_placeholders_and_nothing_is_fetch
         assert not house.wire.seen
         (stored,) = await house.history(gateway)
         assert "passed on to the channel's client" in stored.reason
+
+
+async def test_a_document_is_not_fetched_to_be_read_for_a_client_that_fetches_itself(house: House) -> None:
+    async with house.at_work() as gateway:
+        message = house.say("what is in it?")
+        document = replace(house.picture(message), kind=MediaKind.DOCUMENT, mime="text/plain", file_name="plan.txt")
+        await house.ask(gateway, replace(message, media=(document,)))
+        (ref,) = await gateway.store.refs(DM)
+        assert ref.outcome == "referenced" and not house.wire.seen
 
 
 async def test_what_is_not_acknowledged_is_given_again_after_a_restart(house: House) -> None:

@@ -267,6 +267,8 @@ else:
     print(json.dumps({{"type": "item.started", "item": {{"type": "mcp_tool_call", "tool": "fetch_media"}}}}))
     answer = "on " + sys.argv[-2] if resumed else "new, " + sys.argv[-3]
     print(json.dumps({{"type": "item.completed", "item": {{"type": "agent_message", "text": answer}}}}))
+    used = {{"input_tokens": 300 if resumed else 200, "output_tokens": 60 if resumed else 40}}
+    print(json.dumps({{"type": "turn.completed", "usage": used}}))
 """
 
 
@@ -282,8 +284,10 @@ async def test_a_preset_calls_its_program_resumes_it_and_is_checked_by_the_docto
     tried = trial(tmp_path, Config(preset="codex", arguments=("-m", "gpt")))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     memory = HeldMemory()
-    assert final(await answered(tried, "hello", memory)) == "new, -m"
-    assert final(await answered(tried, "hello", memory)) == "on th-1"
+    first, second = [await answered(tried, "hello", memory) for _ in range(2)]
+    assert (final(first), final(second)) == ("new, -m", "on th-1")
+    assert Usage(input_tokens=200, output_tokens=40) in first
+    assert Usage(input_tokens=100, output_tokens=20) in second  # codex counts its whole session
     version, login = await Agent(Config(preset="codex")).check()
     assert (version.ok, version.says) == (True, "version codex-cli 1.2.3")
     assert not login.ok and "codex login" in (login.cure or "")

@@ -4,6 +4,8 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import json
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,15 @@ from aiohttp import web
 
 from agents.http_server import SECRET, OwnServer, own_server
 from belino.agents.http import Agent, Config
+from belino.agents.http.wire import turn_body
 from belino.context.budget import ContextConfig
+from belino.domain.choice import PickedChoice
 from belino.domain.errors import AgentError, ConfigError
 from belino.domain.media import ImageBlock, MediaKind
-from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Usage
+from belino.domain.message import Author, Quote
+from belino.domain.turn import Accepted, Attachment, Final, ReplyPart, TextDelta, ToolNote, Usage
 from belino.net.redact import Secret
-from belino.testing import AgentTrial, check_agent
+from belino.testing import AgentTrial, ScriptedAgent, check_agent
 from belino.testing.agent_contract import HeldMemory, make_turn
 from belino.testing.files import make_pdf
 from belino.turns.prompt import LEFT_OUT
@@ -65,6 +70,31 @@ async def test_a_turn_is_signed_over_its_time_and_body(tmp_path: Path) -> None:
         asked = server.asked[0]
         assert (asked["version"], asked["id"], asked["mcp"]) == (1, "memory:default:main#1", None)
         assert asked["content"] == [{"type": "text", "text": "hello"}]
+
+
+async def nothing() -> AsyncIterator[bytes]:
+    yield b""
+
+
+async def test_a_reply_and_a_pressed_button_are_in_the_turn(tmp_path: Path) -> None:
+    turn = make_turn(AgentTrial(make=lambda: ScriptedAgent([]), folder=tmp_path), "Production")
+    sound = Attachment(
+        ref="tg_k3v9d0q2m7xa",
+        kind=MediaKind.AUDIO,
+        name="note",
+        mime="audio/ogg",
+        caption="listen",
+        duration=12.5,
+        chunks=nothing,
+    )
+    quote = Quote(author=Author(id="bob", name="Bob"), message_id="m0", text="Where to?")
+    choice = PickedChoice(question_id="q", value="prod", label="Production")
+    said = replace(turn.message, attachments=(sound,), reply_to="m0", quote=quote, choice=choice)
+    (message,) = json.loads(turn_body(replace(turn, messages=(said,)), "", None))["messages"]
+    assert message["quote"] == {"id": "m0", "author": "Bob", "text": "Where to?"} and message["forward"] is None
+    assert message["reply_to"] == "m0"
+    assert message["choice"] == {"question_id": "q", "value": "prod", "label": "Production"}
+    assert (message["media"][0]["caption"], message["media"][0]["duration"]) == ("listen", 12.5)
 
 
 async def test_events_stream_as_parts_of_the_reply(tmp_path: Path) -> None:

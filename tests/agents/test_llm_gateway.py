@@ -1,5 +1,6 @@
 """A model in the whole house: from a message with a picture to its answer, and what the next turn knows of it."""
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
@@ -13,9 +14,9 @@ from agents.llm_room import KEY, WIRES
 from belino.config import AgentConfig, Config
 from belino.context.budget import ContextConfig
 from belino.domain.outcome import MessageOutcome
-from belino.testing import make_png
+from belino.testing import GatewayProcess, make_png
 from belino.testing.models import ModelAnswer, ModelFailure, ModelRequest, ModelServer, ModelToolCall
-from belino.testing.models.openai import images
+from belino.testing.models.openai import OpenAIServer, images
 from belino.turns.prompt import LEFT_OUT, RECOVERY
 from gateway.house import BOB, House, until
 
@@ -195,3 +196,27 @@ async def test_a_picture_that_is_the_question_costs_one_request(house: ModelHous
         session = await gateway.store.session(message.conversation)
     assert [images(asked.body) for asked in server.asked] == [[PHOTO]]
     assert [entry.included_at_turn for entry in session.manifest] == [1]
+
+
+async def logged(gateway: GatewayProcess, words: str) -> str:
+    """The log, once it has these words."""
+    while words not in (log := await asyncio.to_thread(gateway.log)):
+        await asyncio.sleep(0.05)
+    return log
+
+
+async def test_the_first_turn_after_a_start_loads_nothing_heavy_any_more(tmp_path: Path) -> None:
+    async with OpenAIServer(lambda _: ModelAnswer(text="hello")) as server:
+        home = tmp_path / "home"
+        home.mkdir(mode=0o700)
+        base = f'kind = "llm"\nmodel = "openai:gpt-4o"\napi = "chat"\nbase_url = "{server.url}/v1"\n'
+        (home / "belino.toml").write_text(f"[server]\nport = 0\n[agent]\n{base}")
+        with GatewayProcess(home, environment={"PYTHONPROFILEIMPORTTIME": "1"}) as gateway:
+            async with asyncio.timeout(90):
+                await logged(gateway, "belino.gateway.understanding")
+                said = {"conversation": "web:default:main", "message": "hi"}
+                assert (await asyncio.to_thread(gateway.call, "POST", "/api/messages", said))[0] == 200
+                log = await logged(gateway, "turn 1 in web:default:main is answered")
+    turn = log.partition("turn 1 in web:default:main begins")[2].partition("is answered")[0]
+    imports = [line.rpartition("|")[2].strip() for line in turn.splitlines() if line.startswith("import time:")]
+    assert [name for name in imports if name.startswith("belino.") or name == "genai_prices.data"] == []

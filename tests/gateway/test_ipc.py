@@ -476,7 +476,10 @@ async def test_a_real_client_uses_the_server_inside(dock: Dock, mode: Literal["a
         async def use() -> list[str]:
             command = ["-m", "belino", "mcp", "--ipc", str(dock.folder())]
             async with Client(StdioServerParameters(command=sys.executable, args=command), mode=mode) as client:
-                assert "fetch_media" in {tool.name for tool in (await client.list_tools()).tools}
+                tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+                assert tools["fetch_media"].title == "Fetch media"
+                hints = {name: tool.annotations.read_only_hint for name, tool in tools.items() if tool.annotations}
+                assert hints["fetch_media"] and hints["send_media"] is False
                 refused = await client.call_tool("fetch_media", {"ref": "mem_000000000000"})
                 assert refused.is_error
                 return [block.type for block in (await client.call_tool("fetch_media", {"ref": ref})).content]

@@ -150,6 +150,7 @@ def test_the_openapi_page_describes_the_turn_that_is_posted(tmp_path: Path) -> N
     posted = json.loads(turn_body(turn, "s", ToolAddress(url="u", public_url="p", token="t")))
     assert set(posted) == set(schema["Turn"]["properties"]) == set(schema["Turn"]["required"])
     assert set(posted["messages"][0]) == set(schema["Message"]["properties"])
+    assert set(posted["messages"][0]) == set(schema["Message"]["required"])
     assert set(posted["mcp"]) == set(schema["Turn"]["properties"]["mcp"]["properties"])
     streamed = page["paths"]["/turn"]["post"]["responses"]["200"]["content"]["text/event-stream"]["schema"]["oneOf"]
     assert [one["$ref"].rpartition("/")[2].lower() for one in streamed] == list(EVENTS)

@@ -12,9 +12,17 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import ImageContent, TextContent, ToolListChangedNotification
+from mcp.shared.exceptions import MCPDeprecationWarning
+from mcp_types import (
+    ImageContent,
+    LoggingMessageNotificationParams,
+    ResourceListChangedNotification,
+    TextContent,
+    ToolListChangedNotification,
+)
 
-from belino.testing import GatewayProcess, make_png
+from belino.testing import FakeUpload, GatewayProcess, make_png
+from belino.testing.telegram import TelegramServer
 
 MAIN = "web:default:main"
 PICTURE = make_png(64, 48)
@@ -106,20 +114,81 @@ async def test_a_client_that_starts_before_the_gateway_gets_the_tools_once_it_ru
 
 
 @pytest.mark.slow
-async def test_the_progress_of_a_call_comes_through_belino_mcp(tmp_path: Path) -> None:
-    told: list[float] = []
+async def test_progress_and_log_of_a_call_come_through_belino_mcp(tmp_path: Path) -> None:
+    told, logged = list[float](), list[str]()
 
     async def watch(progress: float, total: float | None, message: str | None) -> None:
         told.append(progress)
 
+    async def log(params: LoggingMessageNotificationParams) -> None:
+        logged.append(str(params.data))
+
+    async with TelegramServer() as telegram:
+        ann = telegram.user("Ann")
+        gateway = GatewayProcess(tmp_path / "home", environment={"BOT": telegram.token})
+        gateway.home.mkdir(mode=0o700)
+        account = f'[agent]\nkind = "channel"\n[adapters.telegram]\ntoken = "env:BOT"\napi_url = "{telegram.url}"\n'
+        unread = "[tools.media.document]\nenabled = false\n"  # or it is fetched and read for the turn
+        (gateway.home / "belino.toml").write_text(f'{unread}{account}[adapters.telegram.access]\nsenders = ["*"]\n')
+        await asyncio.to_thread(gateway.start)
+        try:
+            place = f"telegram:default:{ann['id']}"
+            telegram.say(ann, ann, document=FakeUpload(content=bytes(3_000_000), name="plan.bin"))
+            ref = await first_ref(gateway, place)
+            async with Client(belino_mcp(gateway.home, place), mode="legacy", logging_callback=log) as client:
+                with pytest.warns(MCPDeprecationWarning):
+                    await client.set_logging_level("info")
+                arguments = {"ref": ref, "as": "file"}
+                answered = await client.call_tool("fetch_media", arguments, progress_callback=watch)
+        finally:
+            await asyncio.to_thread(gateway.stop)
+    assert not answered.is_error
+    assert told and told == sorted(told) and told[-1] == 3_000_000
+    assert logged == [f"fetching {ref}, 2.9MB"]
+
+
+@pytest.mark.slow
+async def test_a_client_of_belino_mcp_is_told_of_new_media_also_by_a_gateway_started_again(tmp_path: Path) -> None:
+    changed = asyncio.Event()
+
+    async def heard(message: object) -> None:
+        if isinstance(message, ResourceListChangedNotification):
+            changed.set()
+
+    async def send(gateway: GatewayProcess, name: str) -> None:
+        attachment = {"mime_type": "image/png", "file_name": "p.png", "content": base64.b64encode(PICTURE).decode()}
+        said = {"conversation": MAIN, "message": "look", "id": name, "attachments": [attachment]}
+        assert (await asyncio.to_thread(gateway.call, "POST", "/api/messages", said))[0] == 200
+
     with GatewayProcess(tmp_path / "home") as gateway:
-        assert gateway.call("POST", "/api/messages", {"conversation": MAIN, "message": "hi", "id": "m1"})[0] == 200
-        async with Client(belino_mcp(gateway.home)) as client:
-            answered = await client.call_tool("list_media", {}, progress_callback=watch)
-            assert not answered.is_error
+        await send(gateway, "m0")
+        async with (
+            Client(belino_mcp(gateway.home), mode="legacy", message_handler=heard) as client,
+            asyncio.timeout(120),
+        ):
+            number = 0
+            while not changed.is_set():  # the stream opens beside the first requests
+                await send(gateway, f"m{(number := number + 1)}")
+                await client.list_resources()
+            await asyncio.to_thread(gateway.stop)
+            changed.clear()
+            await asyncio.to_thread(gateway.start)
+            await changed.wait()
 
 
-def belino_mcp(home: Path) -> StdioServerParameters:
+async def first_ref(gateway: GatewayProcess, conversation: str) -> str:
+    """The ref of the first media that arrives there."""
+    async with asyncio.timeout(60):
+        while True:
+            where = f"/api/messages?conversation={conversation}"
+            status, page = await asyncio.to_thread(gateway.call, "GET", where)
+            for message in page["messages"] if status == 200 else ():
+                if message["media"]:
+                    return str(message["media"][0]["ref"])
+            await asyncio.sleep(0.05)
+
+
+def belino_mcp(home: Path, conversation: str = MAIN) -> StdioServerParameters:
     """What somebody writes into their MCP client's settings."""
-    own = ["-m", "belino", "mcp", "--conversation", MAIN, "--home", str(home)]
+    own = ["-m", "belino", "mcp", "--conversation", conversation, "--home", str(home)]
     return StdioServerParameters(command=sys.executable, args=own)

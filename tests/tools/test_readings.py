@@ -14,6 +14,7 @@ from belino.domain.reading import ReadingForm, SenderLanguage
 from belino.domain.turn import Toolbox
 from belino.media.render import make_renderer
 from belino.testing.files import make_png, make_wav
+from belino.tools.tool_context import TOLD
 from belino.understanding.request import ReadingPrice
 from media.videos import Here, subtitled
 from readers.made import SCANNED, line, make_pdf
@@ -58,6 +59,16 @@ async def test_a_transcript_comes_with_times_inside_the_fence_and_says_who_read_
     (step,) = (step for step in town.steps if step.stage is Stage.READING)
     assert (step.outcome, step.subject) == ("read", ref)
     assert step.reason == "deepgram nova-3, 840 ms, 0.0043 USD, sent to api.deepgram.com"
+
+
+async def test_a_client_that_wants_a_log_is_told_what_is_read_by_whom(town: Town, reader: ScriptedReader) -> None:
+    _, (ref,) = await town.say("", VOICE)
+    reader.answer = spoken((0, "we meet"))
+    told: list[tuple[str, str]] = []
+    before = TOLD.set(lambda level, says: told.append((level, says)))
+    await call(town.toolbox(), ref, **{"as": "transcript"})
+    TOLD.reset(before)
+    assert told[-2:] == [("info", f"reading {ref} as transcript"), ("info", f"{ref}: success by deepgram, 840 ms")]
 
 
 async def test_a_stretch_of_time_is_passed_on_and_the_rest_is_continued_by_time(

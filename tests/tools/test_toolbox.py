@@ -2,6 +2,9 @@
 
 import json
 import re
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import splintr
@@ -9,12 +12,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from belino.domain.errors import ToolError
-from belino.domain.media import ImageBlock, TextBlock
+from belino.domain.media import AcceptedMedia, ImageBlock, TextBlock
 from belino.domain.outcome import Stage
+from belino.domain.turn import ToolSpec
 from belino.net.redact import hide
 from belino.testing.files import make_png
 from belino.tools.acting import ASK_USER, DELETE_MESSAGE, EDIT_MESSAGE, REACT, SEND_MESSAGE, STAY_SILENT
+from belino.tools.media import fetch_spec
+from belino.tools.sending import send_media_spec
 from belino.tools.toolbox import SPECS, called_with
+from belino.understanding.speaker import Speaker
+from belino.understanding.speech import SpeechConfig
+from tools.test_native import AUDIO, DOCUMENTS
 from tools.town import HERE, SECRET, THERE, File, Town
 
 TOOLS = ("list_media", "fetch_media", "channel_context", "channel_messages")
@@ -34,23 +43,34 @@ def test_every_schema_is_strict_and_names_no_channel(town: Town) -> None:
         assert not {"channel", "conversation", "account", "platform", "path", "url"} & set(properties)
 
 
-def test_the_descriptions_of_the_five_tools_cost_a_model_at_most_1300_tokens() -> None:
+def priced(specs: Sequence[ToolSpec]) -> int:
+    """What the descriptions of tools cost a model."""
     vocabulary = splintr.Tokenizer.from_pretrained("o200k_base")
     told = [
         json.dumps({"name": spec.name, "description": spec.description, "parameters": spec.schema}, ensure_ascii=False)
-        for spec in SPECS
+        for spec in specs
     ]
-    assert len(told) == 5 and sum(len(vocabulary.encode(each)) for each in told) <= 1_300
+    return sum(len(vocabulary.encode(each)) for each in told)
+
+
+def test_the_descriptions_of_the_five_tools_cost_a_model_at_most_1300_tokens() -> None:
+    assert len(SPECS) == 5 and priced(SPECS) <= 1_300
 
 
 def test_the_descriptions_of_all_tools_cost_a_model_at_most_1700_tokens() -> None:
-    vocabulary = splintr.Tokenizer.from_pretrained("o200k_base")
-    every = (*SPECS, SEND_MESSAGE, REACT, EDIT_MESSAGE, DELETE_MESSAGE, STAY_SILENT, ASK_USER)
-    told = [
-        json.dumps({"name": spec.name, "description": spec.description, "parameters": spec.schema}, ensure_ascii=False)
-        for spec in every
-    ]
-    assert sum(len(vocabulary.encode(each)) for each in told) <= 1_700
+    acting = (SEND_MESSAGE, REACT, EDIT_MESSAGE, DELETE_MESSAGE, STAY_SILENT, ASK_USER)
+    assert priced((*SPECS, *acting)) <= 1_700
+
+
+def test_the_tools_cost_no_more_where_a_voice_is_configured_and_the_agent_takes_documents_and_sounds() -> None:
+    speaker = cast("Speaker", SimpleNamespace(config=SpeechConfig(provider="openai")))
+    taken = AcceptedMedia(documents=DOCUMENTS, audio=AUDIO)
+    named = {spec.name: spec for spec in (*SPECS, fetch_spec(accepts=taken), send_media_spec(speaker))}
+    five = tuple(named.values())
+    acting = (REACT, EDIT_MESSAGE, DELETE_MESSAGE, ASK_USER)
+    assert priced(five) <= 1_300
+    # A message is sent by clients outside of a turn, and silence is kept in one.
+    assert priced((*five, *acting, SEND_MESSAGE)) <= 1_700 and priced((*five, *acting, STAY_SILENT)) <= 1_700
 
 
 @pytest.mark.parametrize("tool", TOOLS)

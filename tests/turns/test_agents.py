@@ -6,6 +6,8 @@ from contextvars import Context
 
 import pytest
 
+from belino.agents.command import Agent as CommandAgent
+from belino.agents.http import Agent as HttpAgent
 from belino.config import AgentConfig, from_table
 from belino.domain.errors import AgentError, ConfigError
 from belino.domain.message import ConversationKey
@@ -165,6 +167,10 @@ async def test_agents_that_cannot_be_made_leave_the_current_ones_in_use(closable
     assert agents.default is closables["good"]
 
 
+async def never() -> None:
+    raise AssertionError("no agent calls its tools from outside")
+
+
 class Slow(ScriptedAgent):
     """Has something to load; it fails."""
 
@@ -176,17 +182,44 @@ class Slow(ScriptedAgent):
 
 
 async def test_agents_load_what_they_need_after_the_start_and_a_failure_waits_for_the_turn() -> None:
-    agents, clock, slow = Agents(AgentConfig(options=None)), FakeClock(), Slow()
+    agents, clock, slow, tools = Agents(AgentConfig(options=None)), FakeClock(), Slow(), list[str]()
     (generation,) = agents._generations
     generation.made[:] = [(generation.config, ScriptedAgent()), (generation.config, slow)]
     async with asyncio.TaskGroup() as group:
-        group.create_task(agents.prepare_all(clock))
+        group.create_task(agents.prepare_all(clock, lambda: tools.append("loaded"), never))
         await asyncio.sleep(0)
-        assert slow.loaded == 0
+        assert slow.loaded == 0 and tools == []
         await clock.wake(PREPARE_SECONDS)
-    assert slow.loaded == 1
+    assert slow.loaded == 1 and tools == ["loaded"]
+
+
+class FromOutside(ScriptedAgent):
+    """Is a program, or a server elsewhere."""
+
+    calls_over_mcp = True
+
+
+async def test_what_serves_tools_is_loaded_for_agents_that_call_them_from_outside() -> None:
+    agents, clock, loaded = Agents(AgentConfig(options=None)), FakeClock(), list[str]()
+
+    async def server() -> None:
+        loaded.append("server")
+
+    (generation,) = agents._generations
+    generation.made[:] = [(generation.config, FromOutside())]
+    async with asyncio.TaskGroup() as group:
+        group.create_task(agents.prepare_all(clock, lambda: loaded.append("tools"), server))
+        await asyncio.sleep(0)
+        assert loaded == []
+        await clock.wake(PREPARE_SECONDS)
+    assert loaded == ["server"]
+    assert CommandAgent.calls_over_mcp and HttpAgent.calls_over_mcp
 
 
 async def test_the_demo_loads_nothing() -> None:
-    agents = Agents(AgentConfig(options=None))
-    assert not isinstance(agents.default, Prepares)
+    agents, clock, tools = Agents(AgentConfig(options=None)), FakeClock(), list[str]()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(agents.prepare_all(clock, lambda: tools.append("loaded"), never))
+        await asyncio.sleep(0)
+        await clock.wake(PREPARE_SECONDS)
+    assert not isinstance(agents.default, Prepares) and tools == []

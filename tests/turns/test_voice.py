@@ -160,7 +160,7 @@ async def test_an_agent_speaks_when_it_likes_knows_the_price_and_is_not_heard_tw
         steps = await house.steps(gateway, question)
     assert shapes(house.wire) == ["voice", "I said it."]
     (spec,) = [spec for spec in agent.turns[0].toolbox.specs if spec.name == "send_media"]
-    assert "of up to 60 characters: $0.0150 for 1000 characters" in spec.description
+    assert "at most 60 characters, $0.0150 for 1000 characters" in spec.description
     told = text_of(agent.answers[0])
     assert "It goes out with your answer as a voice message. Spoken by command, 54 characters, 3s, " in told
     assert told.endswith(" ms, $0.0008. Only the beginning is spoken: at most 60 characters are.")

@@ -15,6 +15,7 @@ from belino.config import Config
 from belino.config.tables import ChannelAccess
 from belino.domain.message import ChatType, ConversationKey
 from belino.testing import make_png
+from belino.web.request_context import SOCKETS_PER_GRANT
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 OTHER = ConversationKey(platform="web", account="default", channel="other")
@@ -197,3 +198,24 @@ async def test_a_client_that_listens_is_told_of_new_media_until_its_token_is_rev
         with contextlib.suppress(Exception):
             async for _ in changes:
                 pass
+
+
+async def test_a_client_that_listens_does_not_hold_up_the_end(run_site: Any, caplog: pytest.LogCaptureFixture) -> None:
+    headers = {"Accept": "text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
+    async with httpx2.AsyncClient(timeout=60) as http, contextlib.AsyncExitStack() as streams, asyncio.timeout(60):
+        async with run_site() as site:
+            own = {**headers, **await site.token(MAIN)}
+            stream = await streams.enter_async_context(http.stream("GET", f"{site.url}/mcp", headers=own))
+            assert stream.status_code == 200
+        assert [line async for line in stream.aiter_lines() if line.startswith("data")] == []
+    assert [record.getMessage() for record in caplog.records if record.name == "uvicorn.error"] == []
+
+
+async def test_a_token_opens_only_so_many_streams(site: Any) -> None:
+    own = {"Accept": "text/event-stream", "MCP-Protocol-Version": "2025-11-25", **await site.token(MAIN)}
+    async with httpx2.AsyncClient(timeout=60) as http, contextlib.AsyncExitStack() as streams:
+        opened = [
+            await streams.enter_async_context(http.stream("GET", f"{site.url}/mcp", headers=own))
+            for _ in range(SOCKETS_PER_GRANT + 1)
+        ]
+        assert [each.status_code for each in opened] == [200] * SOCKETS_PER_GRANT + [429]

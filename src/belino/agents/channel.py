@@ -28,8 +28,8 @@ class Agent:
 
     remembers = True
     sees_images = True
-    accepts = AcceptedMedia(tokens=0)
-    """No media is attached: the client fetches what it needs."""
+    accepts = AcceptedMedia(tokens=0, texts=False)
+    """No media is attached, and only voice is read: the client fetches what it needs."""
 
     def __init__(self, config: Config) -> None:
         self._config = config

@@ -116,10 +116,16 @@ class GatewayClient:
 
     @contextmanager
     def opened(
-        self, method: str, path: str, body: object = None, *, accept: str = "*/*"
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        accept: str = "*/*",
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> Iterator[http.client.HTTPResponse]:
         """A streamed answer; a refusal becomes an error."""
-        with self._asked(method, path, body, accept=accept) as answer:
+        with self._asked(method, path, body, accept=accept, headers=headers) as answer:
             if answer.status >= 400:
                 raise _refused(answer.status, _parsed(answer.read()))
             yield answer

@@ -10,9 +10,10 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
+from secrets import token_hex
 from threading import BoundedSemaphore, Event, Lock, Thread
 from typing import Any, TextIO
 
@@ -89,14 +90,19 @@ class Relay:
         self._cancelled: set[str] = set()
         self._waits = False
         """Whether the client was told that no gateway runs."""
+        self._ended = Event()
+        self._listens = False
+        self._name = token_hex(8)
+        """Keeps what this client wishes apart from others of the conversation."""
+        self._wishes: dict[str, Mapping[str, Any]] = {}
+        """What the client asked to be told, for a gateway that is started again."""
 
     def serve(self, lines: TextIO) -> None:
         """Run until the client closes its end; pending requests are answered first."""
         if isinstance(lines, TextIOWrapper):
             lines.reconfigure(encoding="utf-8", errors="replace")  # required by MCP, whatever the locale is
-        ended = Event()
-        Thread(target=self._watch, args=(ended,), daemon=True).start()
-        with ThreadPoolExecutor(AT_ONCE) as pool, closing_with(ended):
+        Thread(target=self._watch, daemon=True).start()
+        with ThreadPoolExecutor(AT_ONCE) as pool, closing_with(self._ended):
             while line := lines.readline(LINE_CHARS + 1):
                 if line.strip():
                     self._room.acquire()
@@ -129,14 +135,11 @@ class Relay:
             self._tell(answer if isinstance(answer, dict) else _error(asked["id"], UNAVAILABLE, "no answer came"))
 
     def _ask(self, asked: Mapping[str, Any]) -> Any:
-        headers = {"X-Belino-Conversation": str(self._conversation)}
-        if self._version is not None:
-            headers["MCP-Protocol-Version"] = self._version
         gateway, name = needed_gateway(self._home), json.dumps(asked.get("id"))
         answer = gateway.relay(
             "/mcp",
             asked,
-            headers=headers,
+            headers=self._headers(),
             seconds=ANSWER_SECONDS,
             tell=self._tell,
             opened=lambda cut: self._cuts.__setitem__(name, cut),
@@ -144,14 +147,49 @@ class Relay:
         self._found()
         if asked.get("method") == "initialize" and isinstance(answer, dict):
             self._version = answer.get("result", {}).get("protocolVersion")
+        self._remember(asked)
         return self._located(answer)
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"X-Belino-Conversation": str(self._conversation), "X-Belino-Client": self._name}
+        return headers if self._version is None else {**headers, "MCP-Protocol-Version": self._version}
+
+    def _remember(self, asked: Mapping[str, Any]) -> None:
+        """Keep what the client wishes to be told, and listen once it has connected in an earlier protocol."""
+        match asked:
+            case {"method": "notifications/initialized"} if not self._listens:
+                self._listens = True
+                Thread(target=self._listen, daemon=True).start()
+            case {"method": "logging/setLevel"}:
+                self._wishes["level"] = asked
+            case {"method": "resources/subscribe", "params": {"uri": str(uri)}}:
+                self._wishes[uri] = asked
+            case {"method": "resources/unsubscribe", "params": {"uri": str(uri)}}:
+                self._wishes.pop(uri, None)
+
+    def _listen(self) -> None:
+        """Pass on changes of media, also of a gateway that was started again."""
+        is_again = False
+        while not self._ended.is_set():
+            with suppress(BelinoError, ValueError):
+                gateway = needed_gateway(self._home)
+                for wish in tuple(self._wishes.values()) if is_again else ():
+                    gateway.relay("/mcp", wish, headers=self._headers(), seconds=ANSWER_SECONDS, tell=lambda _: None)
+                with gateway.opened("GET", "/mcp", accept="text/event-stream", headers=self._headers()) as stream:
+                    if is_again:
+                        self._tell({"jsonrpc": "2.0", "method": "notifications/resources/list_changed"})
+                    is_again = True
+                    for line in stream:
+                        if line.startswith(b"data: "):
+                            self._tell(json.loads(line.removeprefix(b"data: ")))
+            self._ended.wait(LOOK_SECONDS)
 
     def _without_gateway(self, asked: Mapping[str, Any], says: str) -> dict[str, Any]:
         """The answer while no gateway runs: the client connects, finds no tools yet, and every call says why."""
         self._waits = True
         match asked:
             case {"method": "initialize", "params": {"protocolVersion": str(version)}}:
-                offers = {"tools": {"listChanged": True}, "resources": {}}
+                offers = {"tools": {"listChanged": True}, "resources": {"listChanged": True}}
                 about = {"name": "belino", "version": __version__}
                 result: dict[str, Any] = {"protocolVersion": version, "capabilities": offers, "serverInfo": about}
                 self._version = version
@@ -176,9 +214,9 @@ class Relay:
             self._cancelled.add(name)
             cut()  # the gateway cancels what has lost its connection
 
-    def _watch(self, ended: Event) -> None:
+    def _watch(self) -> None:
         """Look for a gateway while the client waits for one."""
-        while not ended.wait(LOOK_SECONDS):
+        while not self._ended.wait(LOOK_SECONDS):
             if self._waits and is_locked(self._home) and self._home.run_file.exists():
                 self._found()
 

@@ -183,6 +183,8 @@ class AcceptedMedia:
     """Whether the agent opens files by their path; one that does not is given none."""
     tokens: int | None = None
     """The most tokens of media that are attached to a prompt without a request; None if the agent sets no limit."""
+    texts: bool = True
+    """Whether the prompt brings what documents, pictures and videos hold as text; otherwise only sounds are read."""
 
 
 TEXT_AND_PICTURES = AcceptedMedia()

@@ -486,6 +486,13 @@ class MeasuresMemory(Protocol):
 
 
 @runtime_checkable
+class CallsFromOutside(Protocol):
+    """An agent whose tools are called from another process, at the address of its turn."""
+
+    calls_over_mcp: bool
+
+
+@runtime_checkable
 class Prepares(Protocol):
     """An agent that loads what its first answer needs ahead of it."""
 

@@ -62,6 +62,7 @@ from belino.storage.home import Home
 from belino.storage.static_vectors import SearchConfig
 from belino.storage.store import Store, open_store
 from belino.tools.ipc import Bridge, BridgeTools
+from belino.tools.server import load_server
 from belino.turns.agents import Agents
 from belino.turns.environment import Environment, TurnMedia, TurnObservers
 from belino.turns.reply import Downloads, Flushed, Replies
@@ -219,7 +220,7 @@ class Gateway(AccountOperations, MediaViews):
             others.append(group.create_task(self._upkeep.follow_deletions()))
             others.append(group.create_task(index_ahead(self.store, self.clock)))
             others.append(group.create_task(try_all_decoders(self.clock)))
-            others.append(group.create_task(self.agents.prepare_all(self.clock)))
+            others.append(group.create_task(self.agents.prepare_all(self.clock, self._load_tools, load_server)))
             others.append(group.create_task(self._backups.run()))
             others.append(group.create_task(self._signs.run()))
             others.append(group.create_task(self._bridge.run()))
@@ -445,6 +446,11 @@ class Gateway(AccountOperations, MediaViews):
             joiner=Joiner(self.config.sessions, self.adapters, self._turns.underway),
             hears_first=self.config.tools.media.audio_preflight,
         )
+
+    def _load_tools(self) -> None:
+        """Describe the tools of some conversation, which loads what reads and renders media."""
+        nowhere = ConversationKey(platform="web", account="default", channel="nowhere")
+        _ = self.toolbox(nowhere).specs
 
     def _new_understanding(self) -> "Understanding":
         from belino.gateway.understanding import understanding_of

@@ -29,6 +29,7 @@ from belino.media.session_files import DELETED_ANSWER, IPC, IPC_MEDIA, IPC_RESPO
 from belino.storage.disk import on_disk
 from belino.tools.media import LIST_MEDIA, LIST_MOST
 from belino.tools.sending import SEND_MEDIA
+from belino.tools.server import about_tool
 from belino.tools.toolbox import FAILED, READING_TOOLS
 
 VERSION = 1
@@ -326,7 +327,9 @@ def _write(path: Path, name: str, told: Mapping[str, Any]) -> None:
 
 
 def _spec(spec: ToolSpec) -> dict[str, Any]:
-    return {"name": spec.name, "description": spec.description, "inputSchema": dict(spec.schema)}
+    about = about_tool(spec.name)
+    hints = {"title": about.title, "annotations": dict(about.hints)}
+    return {"name": spec.name, **hints, "description": spec.description, "inputSchema": dict(spec.schema)}
 
 
 def _wire(block: Block) -> dict[str, Any]:

@@ -38,7 +38,7 @@ LIST_MEDIA = ToolSpec(
     name="list_media",
     description=(
         "List the media of this channel, newest first: ref, kind, name, length and size, type, sender, time, whether "
-        "the bytes are here, the price in tokens of each form, and the caption, or how its text begins."
+        "the bytes are here, the price in tokens of each form, and the caption or first words."
     ),
     schema={
         "type": "object",

@@ -17,7 +17,7 @@ from belino.domain.units import NoRange, clock_time, format_size
 from belino.media.paging import TextPosition, page_of, parse_cursor
 from belino.media.price import PDF, TEXT_TOKENS, Facts, Price, prices, with_pages
 from belino.media.renditions import Item, Rendered, RenderOptions, reason_of, with_scans
-from belino.tools.tool_context import ToolContext
+from belino.tools.tool_context import ToolContext, tell_client
 from belino.understanding.request import ItemReading, ReadingPrice
 
 FORMS = tuple(form.value for form in ReadingForm)
@@ -133,6 +133,7 @@ async def read_form(
             place = parse_cursor(wish.cursor)
             pages = (place.part, place.last)
         sender = await context.library.sender_of(context.channel, record.ref.id)
+        tell_client(f"reading {record.ref.id} as {form}")
         read = await context.understanding.read_item(
             record,
             blob,
@@ -155,8 +156,11 @@ async def read_form(
 async def _note_attempts(context: ToolContext, record: RefRecord, attempts: Sequence[Attempt]) -> None:
     """Record for `explain` which provider was asked, and what it cost."""
     for attempt in attempts:
+        is_read = attempt.outcome is ReadingOutcome.SUCCESS
+        by = f"{record.ref.id}: {attempt.outcome} by {attempt.provider}, {attempt.milliseconds} ms"
+        tell_client(by, "info" if is_read else "warning")
         if context.notes is not None:
-            outcome = "read" if attempt.outcome is ReadingOutcome.SUCCESS else attempt.outcome.value
+            outcome = "read" if is_read else attempt.outcome.value
             told = [f"{attempt.provider} {attempt.model}".rstrip(), attempt.reason, f"{attempt.milliseconds} ms"]
             told += [f"{attempt.usd:.4f} USD"] if attempt.usd else []
             told += [f"sent to {attempt.sent_to}"] if attempt.sent_to else []

@@ -22,7 +22,7 @@ INTENT_CHARS = 2_000
 CHANNEL_CONTEXT = ToolSpec(
     name="channel_context",
     description=(
-        "Search everything that was said in this channel, and the media that were read. intent: what you want to know, "
+        "Search all that was said in this channel, and media that were read. intent: what you want to know, "
         "in the words people here would have used; names, dates, ids and “quoted phrases” count. A question with "
         "several answers, or parts, finds more as a list of 2 to 4 sub-questions. Each result shows the words that "
         "matter, and why it was chosen; channel_messages gives them in full."
@@ -32,7 +32,7 @@ CHANNEL_CONTEXT = ToolSpec(
         "additionalProperties": False,
         "properties": {
             "intent": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
-            "since": {"type": "string", "description": "Only from then on, as in list_media."},
+            "since": {"type": "string", "description": "As in list_media."},
             "authors": {
                 "type": "array",
                 "items": {"type": "string"},

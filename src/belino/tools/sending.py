@@ -51,7 +51,7 @@ NO_FILE = "there is no such file in this conversation's folders; save it there f
 _PROPERTIES: Mapping[str, object] = {
     "path": {"type": "string"},
     "ref": {"type": "string"},
-    "url": {"type": "string", "description": "A public http(s) address."},
+    "url": {"type": "string"},
     "caption": {"type": "string"},
     "alt": {"type": "string"},
     "as": {
@@ -62,8 +62,8 @@ _PROPERTIES: Mapping[str, object] = {
 SEND_MEDIA = ToolSpec(
     name="send_media",
     description=(
-        "Send a file along with your answer: a file in this conversation's own folders (path), media of this channel "
-        "(ref), or a file at a public URL (url); give exactly one. You are told how it will be sent."
+        "Send a file with your answer: one in this conversation's own folders (path), media of this channel "
+        "(ref), or one at a public http(s) URL; give exactly one. You are told how it will be sent."
     ),
     schema={
         "type": "object",
@@ -74,8 +74,7 @@ SEND_MEDIA = ToolSpec(
 
 
 SPEAKS = (
-    " Or have text spoken as a voice message (text, with as=voice), of up to {most} characters: {price}. Your written "
-    "answer is sent, too."
+    " Or text to speak as a voice message (as=voice), at most {most} characters, {price}; your written answer goes too."
 )
 
 
@@ -85,7 +84,7 @@ def send_media_spec(speaker: Speaker | None) -> ToolSpec:
         return SEND_MEDIA
     usd = speaker.config.price(1_000)
     price = "the price is not known" if usd is None else f"{price_words(usd)} for 1000 characters"
-    text = {"type": "string", "description": "The words to speak, in the listener's language."}
+    text = {"type": "string", "description": "In the listener's language."}
     properties = {**_PROPERTIES, "text": text}
     return replace(
         SEND_MEDIA,

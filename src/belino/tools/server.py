@@ -6,9 +6,9 @@ token is invalid at once. Host, Origin and token are checked by `web/` before a 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -21,23 +21,33 @@ from belino.domain.message import ConversationKey
 from belino.domain.safe_text import clean_mime
 from belino.domain.stored import RefRecord
 from belino.domain.turn import Toolbox, ToolSpec
+from belino.tools.notifications import (
+    ChangeBus,
+    ClientWishes,
+    Message,
+    Receive,
+    ResourceChanges,
+    Send,
+    reporting,
+    stream_changes,
+    take_wishes,
+    wants_reports,
+)
 from belino.tools.resources import TEMPLATE, MediaResources, uri_of
-from belino.tools.tool_context import NO_MEDIA, PROGRESS, title
+from belino.tools.tool_context import NO_MEDIA, title
 from belino.tools.toolbox import FAILED, ScopedToolbox
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel import Server
-    from mcp.server.subscriptions import ListenHandler, ServerEvent
+    from mcp.server.models import InitializationOptions
+    from mcp.server.subscriptions import ListenHandler
     from mcp_types import CallToolResult, ContentBlock, ListResourcesResult, ReadResourceResult, Resource, Tool
 
 SERVER_NAME = "belino"
 BODY_BYTES = 1024 * 1024
 
 Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = logging.getLogger(__name__)
@@ -62,6 +72,16 @@ class AboutTool:
     None where a result may have pictures: many clients show only the structured content where there is one.
     """
 
+    @property
+    def hints(self) -> Mapping[str, bool]:
+        """MCP's annotations."""
+        return {
+            "readOnlyHint": self.reads_only,
+            "destructiveHint": self.destroys,
+            "idempotentHint": self.reads_only or self.repeatable,
+            "openWorldHint": self.acts_outside,
+        }
+
 
 def _output(items: str) -> Mapping[str, object]:
     listed = {"type": "array", "items": {"type": "object"}}
@@ -84,56 +104,64 @@ ABOUT_TOOLS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceChanges:
-    """Where a client that listens learns of new, changed and deleted media of its channel."""
-
-    watch: Callable[[Callable[[Sequence[str]], None]], Callable[[], None]]
-    """Calls back with the refs that changed, if they are known, until the returned function is called."""
-    ended: asyncio.Event
-    """Set when the client's token is no longer valid."""
-
-
 class McpDoor:
     """Serves a conversation's toolbox to MCP clients."""
 
     def __init__(
-        self, toolbox_for: Callable[[ConversationKey], Toolbox], *, changes: "ResourceChanges | None" = None
+        self,
+        toolbox_for: Callable[[ConversationKey], Toolbox],
+        *,
+        changes: ResourceChanges | None = None,
+        wishes: ClientWishes | None = None,
     ) -> None:
         self._toolbox_for = toolbox_for
         self._changes = changes
+        self._wishes = wishes
 
     def app(self, conversation: ConversationKey) -> App:
         """An ASGI app that serves only this conversation, whatever the request says."""
 
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-            if scope["method"] != "POST":  # without sessions there is no stream to open and nothing to delete
+            if scope["method"] == "GET" and self._changes is not None and self._wishes is not None:
+                await stream_changes(self._changes, self._wishes, receive, send)
+                return
+            if scope["method"] != "POST":  # without sessions there is nothing to delete
                 await _refuse_method(send)
                 return
-            # Importing mcp takes over a second: in a thread, so that the event loop is not blocked.
-            await asyncio.to_thread(_load_mcp)
-            await _serve_once(self._toolbox_for(conversation), self._changes, scope, receive, send)
+            await load_server()
+            await _serve_once(self._toolbox_for(conversation), self._changes, self._wishes, scope, receive, send)
 
         return serve
 
 
+async def load_server() -> None:
+    """Load MCP, which takes over a second the first time: in a thread, so that the event loop is not blocked."""
+    await asyncio.to_thread(_load_mcp)
+
+
 def _load_mcp() -> None:
+    import_module("mcp.server.streamable_http_manager")
     import_module("mcp.server.lowlevel")
     logging.getLogger("mcp").setLevel(logging.WARNING)  # it logs the start and end of every request
 
 
 async def _serve_once(
-    toolbox: Toolbox, changes: ResourceChanges | None, scope: Scope, receive: Receive, send: Send
+    toolbox: Toolbox,
+    changes: ResourceChanges | None,
+    wishes: ClientWishes | None,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
 ) -> None:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from mcp.server.subscriptions import ListenHandler
 
     body, again = await _peek(receive)
     # A stream only where there is something to report; closing it cancels the request.
-    listen = None if changes is None else ListenHandler(_Bus(changes))
+    listen = None if changes is None else ListenHandler(ChangeBus(changes))
     manager = StreamableHTTPSessionManager(
-        make_server(toolbox, listen),
-        json_response=b'"progressToken"' not in body and b'"subscriptions/listen"' not in body,
+        make_server(toolbox, listen, wishes),
+        json_response=not wants_reports(body, wishes or ClientWishes()),
         stateless=True,
         max_request_body_size=BODY_BYTES,
     )
@@ -160,28 +188,8 @@ async def _cancel_if_gone(answering: asyncio.Task[None], receive: Receive) -> No
 
 async def _close(listen: "ListenHandler | None", changes: ResourceChanges | None) -> None:
     if listen is not None and changes is not None:
-        await changes.ended.wait()
+        await changes.over()
         listen.close()
-
-
-class _Bus:
-    """Changes of media as events of MCP."""
-
-    def __init__(self, changes: ResourceChanges) -> None:
-        self._changes = changes
-
-    async def publish(self, event: "ServerEvent") -> None:
-        """Nothing is published by requests."""
-
-    def subscribe(self, listener: "Callable[[ServerEvent], None]") -> Callable[[], None]:
-        from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated
-
-        def told(refs: Sequence[str]) -> None:
-            listener(ResourcesListChanged())
-            for ref in refs:
-                listener(ResourceUpdated(uri=uri_of(ref)))
-
-        return self._changes.watch(told)
 
 
 async def _peek(receive: Receive) -> tuple[bytes, Receive]:
@@ -199,10 +207,16 @@ async def _peek(receive: Receive) -> tuple[bytes, Receive]:
     return body, again
 
 
-def make_server(toolbox: Toolbox, listen: "ListenHandler | None" = None) -> "Server[Any]":
-    """An MCP server whose tools are exactly the toolbox's, and whose resources are its channel's media."""
+def make_server(
+    toolbox: Toolbox, listen: "ListenHandler | None" = None, wishes: ClientWishes | None = None
+) -> "Server[Any]":
+    """An MCP server whose tools are exactly the toolbox's, and whose resources are its channel's media.
+
+    `wishes` is what its client asked for in earlier requests; None where there is no place to keep that.
+    """
     import mcp_types as types
-    from mcp.server.lowlevel import Server
+
+    asked = wishes or ClientWishes()
 
     async def list_tools(_context: object, _params: object) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_tool(spec) for spec in toolbox.specs])
@@ -210,7 +224,7 @@ def make_server(toolbox: Toolbox, listen: "ListenHandler | None" = None) -> "Ser
     async def call_tool(
         context: "ServerRequestContext[Any]", params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        async with _progress(context):
+        async with reporting(context, asked):
             return await _call(toolbox, params.name, params.arguments or {})
 
     async def list_resources(
@@ -225,10 +239,10 @@ def make_server(toolbox: Toolbox, listen: "ListenHandler | None" = None) -> "Ser
     async def read_resource(
         context: "ServerRequestContext[Any]", params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        async with _progress(context):
+        async with reporting(context, asked):
             return await _read_resource(toolbox, params.uri)
 
-    return Server(
+    server = _server_class(tells_changes=wishes is not None)(
         SERVER_NAME,
         version=__version__,
         instructions=tool_instructions(),
@@ -239,54 +253,41 @@ def make_server(toolbox: Toolbox, listen: "ListenHandler | None" = None) -> "Ser
         on_read_resource=read_resource,
         on_subscriptions_listen=listen,
     )
+    if wishes is not None:
+        take_wishes(server, wishes)
+    return server
 
 
-@asynccontextmanager
-async def _progress(context: "ServerRequestContext[Any]") -> AsyncIterator[None]:
-    """Report the bytes that the block fetches, as fast as the client takes the reports; if it wants them."""
-    if not (context.meta or {}).get("progress_token"):
-        yield
-        return
-    latest: asyncio.Queue[tuple[int, int | None]] = asyncio.Queue(1)
+@cache
+def _server_class(*, tells_changes: bool) -> "type[Server[Any]]":
+    """A server whose handshake says whether it tells of changed resources; the library's says that it does not."""
+    from mcp.server.lowlevel import NotificationOptions, Server
 
-    def told(done: int, total: int | None) -> None:
-        if latest.full():
-            latest.get_nowait()
-        latest.put_nowait((done, total))
+    class ToolServer(Server[Any]):
+        def create_initialization_options(self, *given: Any, **more: Any) -> "InitializationOptions":
+            options = NotificationOptions(resources_changed=tells_changes)
+            return super().create_initialization_options(*(given or (options,)), **more)
 
-    async def report() -> None:
-        reported = -1
-        while True:
-            done, total = await latest.get()
-            if done > reported:
-                reported = done
-                await context.session.report_progress(done, total, "bytes fetched")
-
-    before = PROGRESS.set(told)
-    try:
-        async with beside(report()):
-            yield
-    finally:
-        PROGRESS.reset(before)
+    return ToolServer
 
 
 def _tool(spec: ToolSpec) -> "Tool":
     from mcp_types import Tool, ToolAnnotations
 
-    about = ABOUT_TOOLS[spec.name]
+    about = about_tool(spec.name)
     return Tool(
         name=spec.name,
         title=about.title,
         description=spec.description,
         input_schema=dict(spec.schema),
         output_schema=None if about.output is None else dict(about.output),
-        annotations=ToolAnnotations(
-            read_only_hint=about.reads_only,
-            destructive_hint=about.destroys,
-            idempotent_hint=about.reads_only or about.repeatable,
-            open_world_hint=about.acts_outside,
-        ),
+        annotations=ToolAnnotations.model_validate(about.hints),
     )
+
+
+def about_tool(name: str) -> AboutTool:
+    """What is known of a tool; of one that is not belino's own, that it may do anything."""
+    return ABOUT_TOOLS.get(name) or AboutTool(title=name, destroys=True, output=None)
 
 
 async def _list_resources(toolbox: Toolbox, cursor: str | None) -> "ListResourcesResult":
@@ -322,7 +323,7 @@ async def _read_resource(toolbox: Toolbox, uri: str) -> "ReadResourceResult":
     try:
         record, content = await _resources(toolbox).read(uri)
     except ToolError as error:
-        raise MCPError(INVALID_PARAMS, str(error)) from error
+        raise MCPError(INVALID_PARAMS, str(error), {"uri": uri}) from error
     blob = (await asyncio.to_thread(pybase64.b64encode, content)).decode()
     return ReadResourceResult(
         contents=[BlobResourceContents(uri=uri_of(record.ref.id), blob=blob, mime_type=clean_mime(record.ref.mime))]
@@ -347,7 +348,7 @@ async def _call(toolbox: Toolbox, name: str, arguments: Mapping[str, object]) ->
 
 def _structured(name: str, blocks: Sequence[Block]) -> dict[str, object] | None:
     """The result as JSON, where the tool has a schema for it."""
-    if ABOUT_TOOLS[name].output is None:
+    if about_tool(name).output is None:
         return None
     texts = [block for block in blocks if isinstance(block, TextBlock)]
     data = next((block.data for block in texts if block.data is not None), None)

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from belino.context.history import History
 from belino.domain.errors import (
@@ -22,7 +22,7 @@ from belino.domain.errors import (
 )
 from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia, Blob, FileBlock, MediaBlock, MediaKind
 from belino.domain.message import ConversationKey
-from belino.domain.outcome import Stage, Step
+from belino.domain.outcome import MediaOutcome, Stage, Step
 from belino.domain.ports import Clock
 from belino.domain.safe_text import clean_name
 from belino.domain.stored import ManifestEntry, RefRecord
@@ -52,6 +52,8 @@ NEARBY = 100
 
 PROGRESS: ContextVar[Callable[[int, int | None], None] | None] = ContextVar("PROGRESS", default=None)
 """Gets the bytes fetched so far, and how many there will be, for a client that asked for it."""
+TOLD: ContextVar[Callable[[Literal["info", "warning"], str], None] | None] = ContextVar("TOLD", default=None)
+"""Gets what a tool begins and has done, for the log of a client that asked for it; never what media hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,9 +143,11 @@ async def find_ref(context: ToolContext, ref_id: str) -> RefRecord:
 
 async def held(context: ToolContext, record: RefRecord) -> Blob:
     """The bytes of a ref, fetched if necessary; ToolError with the reason if they are unavailable."""
-    ref = record.ref.id
+    ref, progress, size = record.ref.id, PROGRESS.get(), record.ref.size
+    if record.outcome is not MediaOutcome.HELD:
+        tell_client(f"fetching {ref}" if size is None else f"fetching {ref}, {format_size(size)}")
     try:
-        return await context.fetcher.fetch(record, progress=PROGRESS.get())
+        return await context.fetcher.fetch(record, progress=progress)
     except MediaTooLarge as error:
         raise ToolError(f"{ref} is over {format_size(error.limit)}; ask the sender for a smaller copy") from error
     except OverDailyLimit as error:
@@ -159,6 +163,12 @@ async def held(context: ToolContext, record: RefRecord) -> Blob:
         raise ToolError(f"{ref} could not be fetched just now; try again in a moment") from error
     except StoreError as error:
         raise ToolError(f"{ref} could not be kept: the gateway's disk is full or failing; tell the operator") from error
+
+
+def tell_client(says: str, level: Literal["info", "warning"] = "info") -> None:
+    """Tell the client of this call what is being done, if it wants to know."""
+    if (told := TOLD.get()) is not None:
+        told(level, says)
 
 
 async def placed(context: ToolContext, record: RefRecord, blob: Blob, mime: str) -> FileBlock:

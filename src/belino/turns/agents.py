@@ -1,6 +1,6 @@
 """Agents: which agent answers in which conversation, each made once."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from belino.config.tables import EVERY_CHANNEL
 from belino.domain.errors import BelinoError
 from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia
 from belino.domain.message import SERVER, Author, ConversationKey
-from belino.domain.ports import Agent, Checks, ChoosesModels, Clock, Closes, Prepares, accepted_by
+from belino.domain.ports import Agent, CallsFromOutside, Checks, ChoosesModels, Clock, Closes, Prepares, accepted_by
 
 PREPARE_SECONDS = 1.0
 """After the start, which loading would delay."""
@@ -124,13 +124,24 @@ class Agents:
             if isinstance(agent, Checks):
                 yield f"agent {config.kind}", agent
 
-    async def prepare_all(self, clock: Clock) -> None:
-        """Load what agents need for their first answer, once the start is over; a failure is told by the first turn."""
+    async def prepare_all(
+        self, clock: Clock, tools: Callable[[], object], server: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Load what agents need for their first answer, once the start is over; a failure is told by the first turn.
+
+        `tools` loads what any agent's tools need; an agent that has nothing to load has no use for that either.
+        `server` loads what serves them over MCP: some programs do not wait for it before they ask their model.
+        """
         await clock.sleep(PREPARE_SECONDS)
-        for _, agent in tuple(self._generations[-1].made):
-            if isinstance(agent, Prepares):
-                with suppress(BelinoError):
-                    await agent.prepare()
+        made = [agent for _, agent in self._generations[-1].made]
+        if any(isinstance(agent, CallsFromOutside) for agent in made):
+            await server()
+        waiting = [agent for agent in made if isinstance(agent, Prepares)]
+        for agent in waiting:
+            with suppress(BelinoError):
+                await agent.prepare()
+        if waiting:
+            tools()
 
     async def close(self) -> None:
         """Close every agent."""

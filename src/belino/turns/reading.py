@@ -22,7 +22,7 @@ from belino.domain.media import OWN_READER, MediaRef
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Standing, Step
 from belino.domain.ports import Clock, accepted_by
-from belino.domain.reading import AttachmentRecord, Attempt, ReadingDecision, ReadingOutcome
+from belino.domain.reading import AttachmentRecord, Attempt, MediaCapability, ReadingDecision, ReadingOutcome
 from belino.domain.reply import Parcel
 from belino.domain.safe_text import fold
 from belino.domain.stored import ClaimedTurn, RefRecord, StoredMessage
@@ -135,13 +135,19 @@ class TurnReader:
 
     async def _messages_read(self, claimed: ClaimedTurn) -> TurnReadings:
         living = await self._living(claimed)
-        places = [(message, record) for message in living for record in await self._records(message)]
+        agent = self._agents.at(claimed.conversation)
+        accepts = accepted_by(agent)
+        places = [
+            (message, record)
+            for message in living
+            for record in await self._records(message)
+            if accepts.texts or _capability(record) is MediaCapability.AUDIO
+        ]
         understanding = self._understanding() if places else None
         if understanding is None:
             return NOTHING
         sender = await self._store.sender_of(claimed.conversation.whole_channel, places[0][1].ref.id)
-        agent = self._agents.at(claimed.conversation)
-        documents = accepted_by(agent).documents if self.attaches else None
+        documents = accepts.documents if self.attaches else None
         read = await understanding.read_message(
             MessageMedia(
                 conversation=claimed.conversation,
@@ -155,7 +161,7 @@ class TurnReader:
             ),
             partial(_tell, places, partial(self._watch, claimed.conversation)),
         )
-        kinds = {capability_of(each.ref.mime, each.ref.file_name, each.ref.kind) for _, each in places}
+        kinds = {_capability(record) for _, record in places}
         return TurnReadings(
             texts=_by_message(places, read),
             decisions=tuple(each for each in read.decisions if each.attachments or each.capability in kinds),
@@ -194,6 +200,10 @@ class TurnReader:
         channel = message.conversation.whole_channel
         records = [await self._store.ref(channel, ref.id) for ref in attachments(message)]
         return [record for record in records if record is not None]
+
+
+def _capability(record: RefRecord) -> MediaCapability:
+    return capability_of(record.ref.mime, record.ref.file_name, record.ref.kind)
 
 
 def attachments(message: StoredMessage) -> tuple[MediaRef, ...]:

@@ -1,7 +1,7 @@
 """Context of a conversation as an agent would read it, a search of its channel, and its tools for MCP clients."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from urllib.parse import unquote
 
 from starlette.responses import Response
@@ -13,7 +13,8 @@ from belino.domain.message import ConversationKey
 from belino.domain.stored import StoredMessage
 from belino.gateway.events import Notice, NoticeKind
 from belino.tools.arguments import Arguments
-from belino.tools.server import App, McpDoor, Receive, ResourceChanges, Scope, Send
+from belino.tools.notifications import Receive, ResourceChanges, Send
+from belino.tools.server import App, McpDoor, Scope
 from belino.turns.preview import as_json, preview
 from belino.turns.tool_access import NamedFiles
 from belino.web.auth import bearer_of, refuse_foreign_page, unauthorized
@@ -27,6 +28,7 @@ AUTHORS_CHARS = 2_000
 CURSOR_CHARS = 256
 RESULTS_DEFAULT, RESULTS_MOST = 8, 50
 CONVERSATION_HEADER = "x-belino-conversation"
+CLIENT_HEADER, CLIENT_CHARS = "x-belino-client", 64
 
 
 async def show_context(call: RouteCall) -> Response:
@@ -120,9 +122,15 @@ def _listening(call: RouteCall, conversation: ConversationKey) -> App:
         return stack.close
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        with call.site.grants.hold(call.visitor.grant) as ended:
-            changes = ResourceChanges(watch=watch, ended=ended)
-            await McpDoor(gateway.toolbox, changes=changes).app(conversation)(scope, receive, send)
+        grant, limit = call.visitor.grant, call.site.mcp_streams
+        with (
+            limit.enter(grant.id) if scope["method"] == "GET" else nullcontext(),
+            call.site.grants.hold(grant) as ended,
+        ):
+            changes = ResourceChanges(watch=watch, ended=ended, stopping=call.site.stopping)
+            client = call.request.headers.get(CLIENT_HEADER, "")[:CLIENT_CHARS]
+            wishes = call.site.mcp_clients.of(grant.id, f"{conversation} {client}")
+            await McpDoor(gateway.toolbox, changes=changes, wishes=wishes).app(conversation)(scope, receive, send)
 
     return serve
 

@@ -32,6 +32,7 @@ from belino.media.renditions import Rendered, RenderOptions
 from belino.media.sandbox.sandbox import Sandbox
 from belino.storage.home import Home
 from belino.storage.store import Store
+from belino.tools.notifications import KnownClients
 from belino.turns.agents import Agents
 from belino.turns.reply import Flushed
 from belino.turns.tool_access import ToolAccess
@@ -206,6 +207,12 @@ class Site:
         self.extending = ConcurrencyLimit(
             1, lambda: Refusal(409, Code.CONFLICT, "This upload is being written already.")
         )
+        self.mcp_clients = KnownClients()
+        self.mcp_streams = ConcurrencyLimit(
+            SOCKETS_PER_GRANT, lambda: busy("Too many streams are open under this token.", status=429)
+        )
+        self.stopping = asyncio.Event()
+        """Set when the server stops, for requests that wait without an end."""
         self.uploads: dict[str, set[str]] = {}
         """Upload ids begun under each grant since the start, to limit them."""
         self.known: set[ConversationKey] = set()

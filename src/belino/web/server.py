@@ -87,6 +87,7 @@ async def serve(gateway: WebGateway, *, ready: Callable[[str], None]) -> None:
                 await asyncio.wait((serving,))
             finally:
                 await stop_accepting(listener)
+                site.stopping.set()
                 server.stop()
                 gateway.home.run_file.unlink(missing_ok=True)
                 await asyncio.wait((serving,), timeout=GRACE_SECONDS + 2)

@@ -7,6 +7,7 @@ import re
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 from belino.agents.command.config import Config, check_program, fill, fill_word, uses
@@ -32,6 +33,8 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 class Agent:
     """Answers with what a program writes. Its memory is the program's own, by a session id, or none."""
 
+    calls_over_mcp = True
+
     def __init__(self, config: Config) -> None:
         self._config = config
         self._program = config.program
@@ -46,9 +49,9 @@ class Agent:
         if self._room.locked():
             yield ToolNote(tool="", text="waiting until another conversation is answered")
         async with self._room:
-            known = _session(await turn.memory.load()) if self.remembers else ""
+            memory = await turn.memory.load() if self.remembers else None
             with turn.tools_at() as address:
-                async with aclosing(self._answer(turn, known, address)) as parts:
+                async with aclosing(self._answer(turn, memory, address)) as parts:
                     async for part in parts:
                         yield part
 
@@ -56,8 +59,8 @@ class Agent:
         """Check that the program is there; of a preset, also its version and login."""
         return await check_program(self._config)
 
-    async def _answer(self, turn: Turn, known: str, address: ToolAddress | None) -> AsyncGenerator[ReplyPart]:
-        config, program = self._config, self._program
+    async def _answer(self, turn: Turn, memory: bytes | None, address: ToolAddress | None) -> AsyncGenerator[ReplyPart]:
+        config, program, known = self._config, self._program, _session(memory)
         session = known or str(uuid.uuid4())
         own = await asyncio.to_thread(_own_folder, turn.folder, config.preset, address)
         template = program.resume if known and program.resume else program.command
@@ -73,7 +76,8 @@ class Agent:
         until = loop.time() + config.timeout_seconds if config.timeout_seconds else None
         # An id of ours counts only if the program was given it.
         own_id = session if known or uses(template, "session") else ""
-        answer = Answer(own_id, adds_usage=program.adds_usage, from_last_tool=bool(config.preset))
+        before = _spent(memory) if program.sums_session else Usage()
+        answer = Answer(own_id, before, adds_usage=program.adds_usage, from_last_tool=bool(config.preset))
         try:
             async with Process(words, env, Path(config.folder or turn.folder), on_input) as process:
                 async with aclosing(self._listen(process, until)) as said:
@@ -84,7 +88,8 @@ class Agent:
         except TimeoutError:
             raise AgentError(f"the program did not finish within {config.timeout_seconds} seconds") from None
         if answer.session:
-            await turn.memory.save(json.dumps({"session": answer.session}).encode())
+            spent = {"spent": answer.spent} if program.sums_session else {}
+            await turn.memory.save(json.dumps({"session": answer.session, **spent}).encode())
         yield Accepted()
         yield answer.final()
 
@@ -137,13 +142,14 @@ class Agent:
 class Answer:
     """What the program said so far, and what of it is the answer."""
 
-    def __init__(self, session: str, *, adds_usage: bool, from_last_tool: bool) -> None:
+    def __init__(self, session: str, before: Usage, *, adds_usage: bool, from_last_tool: bool) -> None:
+        """`before` is the usage of earlier turns that the program counts in."""
         self.session = session
         """Empty if the program has none."""
         self.fault = ""
         self._adds_usage = adds_usage
         self._from_last_tool = from_last_tool
-        self._usage = Usage()
+        self._before, self._usage, self._total = before, Usage(), before
         self._texts: list[str] = []
         self._since = 0
         """Where the text after the last tool begins."""
@@ -163,7 +169,8 @@ class Answer:
             case Final():
                 self._final = said
             case Usage():
-                self._usage = _sum(self._usage, said) if self._adds_usage else said
+                self._total = said
+                self._usage = _sum(self._usage, said) if self._adds_usage else _less(said, self._before)
                 yield self._usage
             case ToolNote():
                 self._since = len(self._texts)
@@ -173,6 +180,11 @@ class Answer:
                 yield said
             case Compacted():
                 yield said
+
+    @property
+    def spent(self) -> tuple[int, int]:
+        """What the program says that it has used, for the next turn."""
+        return self._total.input_tokens, self._total.output_tokens
 
     def final(self) -> Final:
         """The whole answer: as the program says, else its text; of a preset, the text after its last tool."""
@@ -186,6 +198,26 @@ def _sum(before: Usage, more: Usage) -> Usage:
     return Usage(
         input_tokens=before.input_tokens + more.input_tokens, output_tokens=before.output_tokens + more.output_tokens
     )
+
+
+def _less(said: Usage, before: Usage) -> Usage:
+    """What a turn used; a program that begins to count anew is taken at its word."""
+    if said.input_tokens < before.input_tokens or said.output_tokens < before.output_tokens:
+        return said
+    own = said.input_tokens - before.input_tokens, said.output_tokens - before.output_tokens
+    return replace(said, input_tokens=own[0], output_tokens=own[1])
+
+
+def _spent(memory: bytes | None) -> Usage:
+    """What the session used before; nothing if that is not known."""
+    try:
+        saved = json.loads(memory or b"{}")
+    except ValueError:
+        return Usage()
+    match saved:
+        case {"spent": [int(given), int(taken)]}:
+            return Usage(input_tokens=given, output_tokens=taken)
+    return Usage()
 
 
 def _values(turn: Turn, session: str, own: Path, address: ToolAddress | None) -> dict[str, str]:

@@ -43,6 +43,8 @@ class Preset:
     """Variables that are set for it, with placeholders."""
     adds_usage: bool = False
     """Its usage is of one step each; otherwise of the turn so far."""
+    sums_session: bool = False
+    """Its usage is of its whole session, with earlier turns."""
     session_lost: str = ""
     login: tuple[str, ...] = ()
     """Exits with 0 if a person is logged in."""
@@ -57,6 +59,7 @@ PRESETS: Mapping[str, Preset] = {
         command=(*_CODEX, "-"),
         resume=(*_CODEX, "resume", "{session}", "-"),
         dialect="codex",
+        sums_session=True,
         environment=("HOME", "CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY"),
         session_lost="no rollout found|session not found|no saved session",
         login=("codex", "login", "status"),

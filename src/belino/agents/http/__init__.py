@@ -92,6 +92,8 @@ def hosts(config: Config) -> frozenset[str]:
 class Agent:
     """Answers with what a server says."""
 
+    calls_over_mcp = True
+
     def __init__(self, config: Config) -> None:
         self._config = config
         self.remembers = config.remembers

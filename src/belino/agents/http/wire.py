@@ -5,10 +5,12 @@ import hashlib
 import hmac
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from belino.domain.errors import AgentError
 from belino.domain.media import Block, FileBlock, ImageBlock, TextBlock
+from belino.domain.message import Quote
 from belino.domain.turn import Attachment, ToolAddress, Turn, TurnMessage
 
 VERSION = 1
@@ -121,8 +123,19 @@ def _message(message: TurnMessage) -> dict[str, Any]:
         "sent": message.sent.isoformat(),
         "text": message.text,
         "media": [_media(attachment) for attachment in message.attachments],
+        "reply_to": message.reply_to,
+        "quote": _quote(message.quote),
+        "forward": _quote(message.forward),
+        "choice": asdict(message.choice) if message.choice is not None else None,
     }
 
 
+def _quote(quote: Quote | None) -> dict[str, Any] | None:
+    if quote is None:
+        return None
+    return {"id": quote.message_id, "author": quote.author.name if quote.author else None, "text": quote.text}
+
+
 def _media(one: Attachment) -> dict[str, Any]:
-    return {"ref": one.ref, "kind": str(one.kind), "name": one.name, "mime": one.mime, "size": one.size}
+    about = {"ref": one.ref, "kind": str(one.kind), "name": one.name, "mime": one.mime, "size": one.size}
+    return {**about, "caption": one.caption, "duration": one.duration}

@@ -1,7 +1,6 @@
 """Prices of answers by the bundled list of genai-prices; no request is made."""
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 from belino.domain.turn import Usage
 
@@ -26,9 +25,8 @@ class Prices:
         self._url = url
 
     def load(self) -> None:
-        """Load the list, which takes a moment; without the package no cost is known."""
-        if find_spec("genai_prices") is not None:
-            import genai_prices  # noqa: F401
+        """Load the list, which the first price does; without the package no cost is known."""
+        self._cost(SpentTokens(), "")
 
     def usage(self, spent: SpentTokens, model: str) -> Usage:
         """The tokens of an answer, and what it costs."""
