@@ -210,8 +210,15 @@ async def test_outside_the_24_hours_an_answer_is_held_and_sent_on_request_once_t
             assert [(each.text, each.deleted is None) for each in ours] == [("turn 1", True), ("", False)]
             shop.write("now?")
             await until(lambda: shop.answers() == ["turn 1", "turn 3"])
+            assert (await gateway.audit()).as_json()["ok"]
             await gateway.retry_parcel(held.key)
             await until(lambda: shop.answers() == ["turn 1", "turn 3", "turn 2"])
+
+            async def is_done() -> bool:
+                return {each.state for each in await gateway.store.parcels()} == {ParcelState.SENT}
+
+            await until(is_done)
+            assert (await gateway.audit()).as_json()["ok"]
 
 
 async def test_with_a_template_an_answer_outside_the_24_hours_goes_by_itself(tmp_path: Path) -> None:
@@ -227,6 +234,7 @@ async def test_with_a_template_an_answer_outside_the_24_hours_goes_by_itself(tmp
                 return [each.state for each in await gateway.store.parcels()] == [ParcelState.SENT]
 
             await until(is_sent)
+            assert (await gateway.audit()).as_json()["ok"]
     assert [(sent["type"], sent["text"]) for sent in server.sent] == [("template", "turn 1")]
 
 

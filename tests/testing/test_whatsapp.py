@@ -30,7 +30,7 @@ async def calling(server: WhatsAppServer) -> AsyncIterator[Call]:
             given: Any = {"data": fields} if isinstance(fields, FormData) else {"json": fields} if fields else {}
             async with session.request(method, url, headers=headers, **given) as answer:
                 raw = await answer.read()
-                told = json.loads(raw) if answer.content_type == "application/json" else raw
+                told: Any = json.loads(raw) if answer.content_type == "application/json" else raw
                 wrong = isinstance(told, dict) and "error" in told
                 return answer.status, told["error"]["code"] if wrong else told
 
