@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from belino.testing import WhatsAppServer
+from belino.testing import GatewayProcess, WhatsAppServer
 from cli.shell import Belino, Done, findings_of, on_a_terminal, read
 
 pytestmark = pytest.mark.slow
@@ -54,6 +54,21 @@ async def test_the_doctor_names_a_missing_webhook_with_its_cure(
     done = await asyncio.to_thread(belino, "doctor", "--json", **environment(whatsapp))
     found = findings_of(done)["whatsapp:default webhook"]
     assert not found["ok"] and "public_url" in found["cure"]
+
+
+async def test_the_doctor_sends_media_and_reads_it_back(belino: Belino, home: Path, whatsapp: WhatsAppServer) -> None:
+    read(await setup(belino, whatsapp, "--json"))
+    ada = whatsapp.user("Ada")
+    whatsapp.say(ada, ada, "hello")
+
+    def live() -> Done:
+        with GatewayProcess(home, environment=environment(whatsapp)):
+            return belino("doctor", "--json", "--live", "whatsapp:default", "--to", f"whatsapp:default:{ada['id']}")
+
+    findings = findings_of(await asyncio.to_thread(live))
+    kinds = ("picture", "voice note", "document", "album")
+    assert all(findings[f"whatsapp:default {kind}"]["ok"] for kind in kinds), findings
+    assert [sent["type"] for sent in whatsapp.sent] == ["image", "audio", "document", "image", "image"]
 
 
 async def test_who_is_asked_is_told_where_each_answer_stands_and_types_the_secrets_unseen(

@@ -17,7 +17,14 @@ from belino.adapters.whatsapp.doctor import check_number
 from belino.adapters.whatsapp.errors import WindowClosed
 from belino.adapters.whatsapp.hooks import SIGNATURE, handshake, is_signed, may_be_signed
 from belino.adapters.whatsapp.media import FILES_HOST, CloudDownload
-from belino.adapters.whatsapp.parse import PLATFORM, CloudNumber, CloudParseContext, numbers_in, parse
+from belino.adapters.whatsapp.parse import (
+    PLATFORM,
+    CloudNumber,
+    CloudParseContext,
+    account_news,
+    numbers_in,
+    parse,
+)
 from belino.adapters.whatsapp.send import Template, Uploads, is_group, mark_read, react, send
 from belino.domain.emoji import emoji_character
 from belino.domain.errors import AdapterError, ConfigError, Undeliverable
@@ -368,6 +375,8 @@ class Adapter:
         if foreign := sorted(numbers_in(payload) - {self._me.id}):
             says = f"events of the phone number {foreign[0][:32]} come here and are not read; give it an account"
             self._context.report("other numbers", f"{says} of its own with public_url", is_note=True)
+        if news := account_news(payload):
+            self._context.report("account", f"Meta reports {news}; see WhatsApp Manager", is_note=True)
         self._context.parsed(payload, lambda: _known(view), arrivals)
         for arrival in arrivals:
             self._note(arrival)

@@ -90,6 +90,17 @@ def numbers_in(payload: Raw) -> frozenset[str]:
     return frozenset(words(table(table(each, "value"), "metadata"), "phone_number_id") for each in changes) - {""}
 
 
+def account_news(payload: Raw) -> str:
+    """What Meta reports about the account as a whole, such as a restriction, in words; empty if nothing."""
+    for entry in tables(payload, "entry"):
+        for change in tables(entry, "changes"):
+            value = table(change, "value")
+            if words(change, "field") == "account_update" and (event := line(value, "event", most=64)):
+                kinds = [line(each, "restriction_type", most=64) for each in tables(value, "restriction_info")]
+                return ": ".join(filter(None, (event, ", ".join(kinds)))).lower().replace("_", " ")
+    return ""
+
+
 def _change(change: Raw, owner: str, view: CloudParseContext) -> tuple[Arrival, ...]:
     value, field_name = table(change, "value"), words(change, "field")
     number = words(table(value, "metadata"), "phone_number_id")
