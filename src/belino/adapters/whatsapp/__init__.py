@@ -96,31 +96,19 @@ class Config:
     """Settings of one phone number."""
 
     mode: Literal["cloud"] = field(
-        default="cloud", metadata={"says": "How belino reaches WhatsApp: `cloud` is Meta's Cloud API for businesses."}
+        default="cloud", metadata={"says": "How belino reaches WhatsApp: `cloud` is Meta's API."}
     )
-    token: Secret | None = field(
-        default=None, metadata={"says": "The access token of a system user; required for mode cloud."}
-    )
-    phone_number_id: str = field(
-        default="", metadata={"says": "Meta's id of the phone number, from API Setup; required for mode cloud."}
-    )
-    app_secret: Secret | None = field(
-        default=None, metadata={"says": "The secret that Meta signs its calls with; required for mode cloud."}
-    )
+    token: Secret | None = field(default=None, metadata={"says": "The access token of a system user."})
+    phone_number_id: str = field(default="", metadata={"says": "Meta's id of the phone number, from API Setup."})
+    app_secret: Secret | None = field(default=None, metadata={"says": "The secret that Meta signs its calls with."})
     verify_token: Secret | None = field(
-        default=None,
-        metadata={"says": "A word that you choose, which Meta shows when it first calls; required for mode cloud."},
+        default=None, metadata={"says": "Your own word; Meta shows it in its first call."}
     )
     public_url: str | None = field(
         default=None, metadata={"says": "The URL at which Meta reaches belino, which registers it for this number."}
     )
-    api_url: str = field(
-        default=OFFICIAL_URL,
-        metadata={"says": "The URL of the Cloud API with its version; or of a server of your own."},
-    )
-    files_url: str | None = field(
-        default=None, metadata={"says": "The URL of the files of a server of your own, if it differs."}
-    )
+    api_url: str = field(default=OFFICIAL_URL, metadata={"says": "The URL of the Cloud API with its version."})
+    files_url: str | None = field(default=None, metadata={"says": "The URL of the files of a server of your own."})
     link_previews: bool = field(default=True, metadata={"says": "Whether WhatsApp shows previews of links in answers."})
     read_receipts: bool = field(
         default=True,
@@ -129,8 +117,7 @@ class Config:
     template: str | None = field(
         default=None,
         metadata={
-            "says": "The name of an approved template with one variable, which takes answers to people who have not "
-            "written for 24 hours; without it they are held."
+            "says": "An approved template with one variable, for answers to people who have not written for 24 hours."
         },
     )
     template_language: str = field(default="en", metadata={"says": "The language code of the template."})
