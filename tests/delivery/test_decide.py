@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from belino.adapters.whatsapp.capabilities import LIMITS as WHATSAPP
 from belino.delivery.decide import Action, Fit, decide, decide_one, misfits
 from belino.domain.limits import FileLimit, Limits, Once, SendAs
 from delivery.files import FILES, MP3, WAV, offer, picture
-from delivery.platforms import KB, LINE, MB, PLATFORMS, TEAMS, WHATSAPP
+from delivery.platforms import KB, LINE, MB, PLATFORMS, TEAMS
 
 TELEGRAM = PLATFORMS["telegram"]
 
