@@ -38,6 +38,7 @@ from belino.domain.errors import (
     Unauthorized,
     Undeliverable,
     Unreached,
+    Withheld,
     place_of,
     reason_of,
 )
@@ -258,6 +259,8 @@ class Sender:
                 await self._delay(claimed, 0, reason, again=wait)
             case TooLate():
                 await self._delay(claimed, 0, reason)
+            case Withheld():
+                await self._end(claimed, ParcelState.HELD, reason)
             case Undeliverable():
                 await self._refused(adapter, claimed, error, reason)
             case Uncertain():

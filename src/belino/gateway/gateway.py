@@ -437,7 +437,7 @@ class Gateway(AccountOperations, MediaViews):
             callbacks=IntakeCallbacks(
                 arrived=self._arrived,
                 deleted=self._deleted,
-                pairing_offered=self._sender.wake,
+                to_send=self._sender.wake,
                 heard=self._health.heard,
             ),
             commands=self._commands,
