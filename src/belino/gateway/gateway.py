@@ -534,6 +534,7 @@ class Gateway(AccountOperations, MediaViews):
             parcel=self._parcel_news,
             message=self.notices.message,
             attempted=self._health.attempted,
+            timed=self._deleted,
         )
         return Sender(
             self.store,

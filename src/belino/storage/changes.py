@@ -94,7 +94,7 @@ def apply_changes(tx: Tx, keys: Keys, number: int, message_id: str, now: int) ->
             case Edit.kind:
                 outcome = _edit(tx, keys, message, change)
             case Deletion.kind:
-                outcome = _delete(tx, message, change["sent"], now)
+                outcome = delete_content(tx, message, change["sent"], now)
             case _:
                 outcome = APPLIED
         # The text is now in the message, or nowhere: a copy would outlive its deletion.
@@ -167,7 +167,8 @@ def _seen(refs: tuple[MediaRef, ...]) -> list[tuple[str, str | None]]:
     return [(ref.id, ref.caption) for ref in refs]
 
 
-def _delete(tx: Tx, message: TableRow, at: int, now: int) -> str:
+def delete_content(tx: Tx, message: TableRow, at: int, now: int) -> str:
+    """Delete what a message says and shows, and abort the turn that waits for it alone."""
     note_media_change(tx, message["id"])
     tx.execute(
         "UPDATE messages SET text = '', quote = NULL, forward = NULL, deleted = ? WHERE id = ?", (at, message["id"])
