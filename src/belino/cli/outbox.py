@@ -166,6 +166,8 @@ def _one(args: Namespace, method: str, path: str, resting: "Callable[[Store], Aw
 
 
 def _state(parcel: dict[str, Any]) -> str:
+    if parcel["state"] == "sent" and parcel["delivery"] in ("delivered", "read"):
+        return f"sent, {parcel['delivery']}"
     return "dropped" if parcel["dropped"] else str(parcel["state"])
 
 

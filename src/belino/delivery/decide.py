@@ -204,11 +204,12 @@ def misfits(offer: Offer, form: SendAs, limit: FileLimit) -> tuple[str, ...]:
         found.append(f"{offer.mime} is not taken as {name} here")
     if limit.codecs and offer.codec not in limit.codecs:
         found.append(f"{name} here is encoded as {' or '.join(sorted(limit.codecs))}")
-    if offer.size > limit.max_bytes:
+    most_bytes = limit.moving_bytes if limit.moving_bytes is not None and _is_moving(offer) else limit.max_bytes
+    if offer.size > most_bytes:
         here = f"here as {name}" if form in _TIGHT else "here"
-        size, most = format_size(offer.size), format_size(limit.max_bytes)
+        size, most = format_size(offer.size), format_size(most_bytes)
         if size == most:
-            size, most = f"{offer.size:,} bytes", f"{limit.max_bytes:,}"
+            size, most = f"{offer.size:,} bytes", f"{most_bytes:,}"
         found.append(f"it has {size}, and at most {most} are taken {here}")
     if not _size_fits(offer, limit):
         found.append(_size_told(offer, limit, name))

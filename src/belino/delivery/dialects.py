@@ -54,13 +54,15 @@ def render(styled: Styled, markup: Markup) -> str:
             return _quoted(spelled_out(styled, _CHAT_LINK), _CHAT)
         case Markup.MRKDWN:
             return _quoted(styled, _MRKDWN)
+        case Markup.LIGHT:
+            return _quoted(spelled_out(styled), _LIGHT)
         case _:
             return _nested(spelled_out(styled), _PLAIN)
 
 
 def is_exact(styled: Styled, markup: Markup) -> bool:
     """Whether the markup shows the text as it is meant; some signs cannot be escaped, or be used within a word."""
-    if markup is not Markup.MRKDWN:
+    if markup not in (Markup.MRKDWN, Markup.LIGHT):
         return True
     for span in styled.spans:
         around = styled.text[: span.start][-1:], styled.text[span.end :][:1]
@@ -188,9 +190,7 @@ def _mrkdwn_closing(span: Span) -> str:
 
 def _mrkdwn_words(run: Run) -> str:
     # The dialect cannot write code with a backtick in it, so a lookalike replaces the backtick.
-    return _mrkdwn_escaped(
-        run.text.replace("`", _LOOKS_LIKE_A_BACKTICK) if Style.CODE in _styles(run) else _no_fence(run.text)
-    )
+    return _mrkdwn_escaped(_light_words(run))
 
 
 def _mrkdwn_escaped(text: str) -> str:
@@ -225,6 +225,10 @@ def _no_fence(text: str) -> str:
     return text.replace("`", f"`{_NOTHING}") if "```" in text else text
 
 
+def _light_words(run: Run) -> str:
+    return run.text.replace("`", _LOOKS_LIKE_A_BACKTICK) if Style.CODE in _styles(run) else _no_fence(run.text)
+
+
 def _html_words(run: Run) -> str:
     return escape(run.text, quote=False)
 
@@ -237,4 +241,5 @@ def _bars(span: Span) -> str:
 _PLAIN = Dialect(opening=_bars, closing=_bars, words=lambda run: run.text)
 _HTML = Dialect(opening=_html_opening, closing=_html_closing, words=_html_words, code_alone=True)
 _CHAT = Dialect(opening=_chat_opening, closing=_chat_closing, words=_chat_words)
+_LIGHT = Dialect(opening=_mrkdwn_opening, closing=_mrkdwn_closing, words=_light_words)
 _MRKDWN = Dialect(opening=_mrkdwn_opening, closing=_mrkdwn_closing, words=_mrkdwn_words)

@@ -19,7 +19,8 @@ BelinoError
 │   ├── Unreached            belino: try again, the platform received nothing
 │   ├── Unanswered           belino: no answer came, the platform may have done it
 │   ├── Undeliverable        final: the platform will never accept this parcel
-│   │   └── NothingToEdit    belino: send the same as a new message
+│   │   ├── NothingToEdit    belino: send the same as a new message
+│   │   └── Withheld         the operator: the platform accepts it later; it is held
 │   └── MarkupRefused        belino: send the same without markup
 ├── MediaError               the person who sent it
 │   ├── MediaNotFound        no such ref here
@@ -134,6 +135,10 @@ class TogetherRefused(Undeliverable):
 
 class NothingToEdit(Undeliverable):
     """The message that a parcel edits is gone."""
+
+
+class Withheld(Undeliverable):
+    """The platform accepts no such parcel until something happens, such as that the person writes again."""
 
 
 class Unfindable(AdapterError):

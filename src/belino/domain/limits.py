@@ -27,6 +27,8 @@ class Markup(StrEnum):
     """A few tags: b, i, s, code, pre, a, blockquote."""
     MRKDWN = "mrkdwn"
     """`*bold*`, `_italic_`, `<address|words>`."""
+    LIGHT = "light"
+    """`*bold*`, `_italic_`, `~struck~`, code; addresses are written out, and nothing is escaped."""
     CHAT = "chat"
     """Markdown as chats parse it: three levels of headings, no tables, no pictures."""
 
@@ -74,6 +76,8 @@ class FileLimit:
     """Limits of a file sent in one form."""
 
     max_bytes: int
+    moving_bytes: int | None = None
+    """The same for an animated picture, where it is another."""
     mimes: frozenset[str] = frozenset()
     """Empty means any."""
     codecs: frozenset[str] = frozenset()

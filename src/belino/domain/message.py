@@ -196,6 +196,8 @@ class Message:
     """It mentions a person, a bot or a group of people other than the agent."""
     server: str = ""
     """The id of the server or workspace of its channel, if the platform has them."""
+    expires: datetime | None = None
+    """When it vanishes by the platform's timer: it is stored no longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,17 +242,26 @@ class Reaction:
     author: Author
     sent: datetime
     emoji: str
+    """Empty if one is removed and the platform does not say which; it then `replaces`."""
     added: bool = True
     chat_type: ChatType | None = None
     """If the platform reports it, as for an edit."""
+    replaces: bool = False
+    """The author's earlier reactions to the message are gone: the platform allows one at a time."""
 
 
 class DeliveryState(StrEnum):
     """What a platform reports later about a message we sent."""
 
+    SENT = "sent"
+    """On its way to the person."""
     DELIVERED = "delivered"
     READ = "read"
     FAILED = "failed"
+    HELD = "held"
+    """Not delivered: the platform accepts it later, and a person decides whether it is sent again."""
+    AGAIN = "again"
+    """Not delivered: the adapter can send it in another form, and is given it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from belino.domain.context import OtherThread, ThreadActivity
 from belino.domain.joining import Joining
 from belino.domain.limits import SendAs
 from belino.domain.media import MediaKind, MediaRef
-from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Quote, SpokenText
+from belino.domain.message import Arrival, Author, ChatType, ConversationKey, DeliveryState, Quote, SpokenText
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, Step, TurnState
 from belino.domain.reply import Doubt, Parcel, ParcelKind, ParcelState
 from belino.domain.turn import Usage
@@ -406,6 +406,8 @@ class ParcelRecord:
     doubt: Doubt = Doubt.NONE
     dropped: bool = False
     """A person has dropped it."""
+    delivery: DeliveryState | None = None
+    """What the platform last reported about its message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

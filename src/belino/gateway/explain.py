@@ -186,6 +186,7 @@ def _parcel(record: ParcelRecord) -> Mapping[str, object]:
         "created": _time(record.created),
         "changed": _time(record.changed),
         "message_id": record.message_id,
+        "delivery": None if record.delivery is None else str(record.delivery),
     }
 
 

@@ -436,7 +436,7 @@ class Gateway(AccountOperations, MediaViews):
             callbacks=IntakeCallbacks(
                 arrived=self._arrived,
                 deleted=self._deleted,
-                pairing_offered=self._sender.wake,
+                to_send=self._sender.wake,
                 heard=self._health.heard,
             ),
             commands=self._commands,
@@ -534,6 +534,7 @@ class Gateway(AccountOperations, MediaViews):
             parcel=self._parcel_news,
             message=self.notices.message,
             attempted=self._health.attempted,
+            timed=self._deleted,
         )
         return Sender(
             self.store,

@@ -12,7 +12,18 @@ from belino.domain.commands import ChatCommand
 from belino.domain.errors import ScopeError, StoreError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import MediaRef
-from belino.domain.message import Arrival, ChatType, ConversationKey, Deletion, Edit, Message, Quote, Unsupported
+from belino.domain.message import (
+    Arrival,
+    ChatType,
+    ConversationKey,
+    Deletion,
+    DeliveryState,
+    DeliveryStatus,
+    Edit,
+    Message,
+    Quote,
+    Unsupported,
+)
 from belino.domain.outcome import Counters, MessageOutcome, Standing, TurnState
 from belino.domain.ports import Accept, Clock, Incoming, Taken
 from belino.domain.stored import ScreenedArrival, StoredMessage, Verdict
@@ -43,8 +54,8 @@ class IntakeCallbacks:
     """With every arrival, stored or denied."""
     deleted: Callable[[], None] = lambda: None
     """When a deletion may have to be carried out."""
-    pairing_offered: Callable[[ConversationKey], None] = lambda _conversation: None
-    """With the conversation of a stranger, when a pairing message for them is in the outbox."""
+    to_send: Callable[[ConversationKey], None] = lambda _conversation: None
+    """With a conversation whose outbox got a parcel to send, such as a pairing message for a stranger."""
     heard: Callable[[tuple[str, str]], None] = lambda _account: None
     """With the account of every arrival."""
 
@@ -171,7 +182,7 @@ class Intake:
             return arrival, verdict if arrival.press is None else replace(verdict, standing=Standing.DENIED)
         chosen = await self._store.choose(key, where, sender=sender, message_id=arrival.id)
         if not chosen.refused:
-            self._callbacks.pairing_offered(where)  # the edit of the question is in the outbox
+            self._callbacks.to_send(where)  # the edit of the question is in the outbox
             return replace(asked, text=chosen.text), None
         return arrival, Verdict(standing=Standing.DENIED, reason=chosen.refused) if arrival.press else None
 
@@ -196,6 +207,8 @@ class Intake:
             arrival = judged.arrival
             self._callbacks.arrived(arrival, one)
             log.info("%s in %s: %s (trace %s)", arrival.kind, arrival.conversation, one.outcome, one.trace or "none")
+            if isinstance(arrival, DeliveryStatus) and arrival.state is DeliveryState.AGAIN:
+                self._callbacks.to_send(arrival.conversation)
         if any(_may_take_back(judged.arrival) for judged in run):
             self._callbacks.deleted()
         try:
@@ -272,7 +285,7 @@ class Intake:
             return
         # Before the cursor moves: after a crash in between, the arrival comes again and gets no second code.
         if await offer_pairing(self._store, arrival):
-            self._callbacks.pairing_offered(arrival.conversation)
+            self._callbacks.to_send(arrival.conversation)
 
     async def _kept(self, conversation: ConversationKey, message_id: str) -> StoredMessage | None:
         return next(iter(await self._store.messages(conversation.whole_channel, [message_id])), None)
@@ -332,9 +345,9 @@ def _is_about_any(arrival: Arrival, run: Sequence[ScreenedArrival]) -> bool:
 
 
 def _may_take_back(arrival: Arrival) -> bool:
-    """Whether bytes may have to be deleted: an edit may remove a picture, and a message may come after its deletion."""
+    """Whether something is to be deleted: an edit may remove a picture, and a message may have a timer, or come late."""
     if isinstance(arrival, Message):
-        return any(ref.sha256 is not None for ref in arrival.media)
+        return arrival.expires is not None or any(ref.sha256 is not None for ref in arrival.media)
     return isinstance(arrival, Deletion | Edit)
 
 

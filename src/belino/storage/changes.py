@@ -22,6 +22,7 @@ from belino.domain.ports import Taken
 from belino.domain.reply import ParcelState
 from belino.domain.stored import Happening, MissedChanges, ReadPosition, StoredMessage
 from belino.storage.arrivals import ArrivalTally, count_duplicate
+from belino.storage.blob_rows import use_blob
 from belino.storage.database import TableRow, Tx, to_micros
 from belino.storage.dialect import by_index
 from belino.storage.encryption import Keys
@@ -62,7 +63,7 @@ def take_change(tx: Tx, keys: Keys, change: Change, now: int) -> Taken:
     if isinstance(change, Reaction):
         _react(tx, channel.id, change)
     elif isinstance(change, DeliveryStatus):
-        _note_delivery(tx, channel.id, change, now)
+        note_delivery(tx, channel.id, change.message_id, change.state, change.reason, now)
     elif message is not None:
         apply_changes(tx, keys, message["id"], change.message_id, now)
     reason = "applied" if message is not None else "kept until its message comes"
@@ -94,7 +95,7 @@ def apply_changes(tx: Tx, keys: Keys, number: int, message_id: str, now: int) ->
             case Edit.kind:
                 outcome = _edit(tx, keys, message, change)
             case Deletion.kind:
-                outcome = _delete(tx, message, change["sent"], now)
+                outcome = delete_content(tx, message, change["sent"], now)
             case _:
                 outcome = APPLIED
         # The text is now in the message, or nowhere: a copy would outlive its deletion.
@@ -167,7 +168,8 @@ def _seen(refs: tuple[MediaRef, ...]) -> list[tuple[str, str | None]]:
     return [(ref.id, ref.caption) for ref in refs]
 
 
-def _delete(tx: Tx, message: TableRow, at: int, now: int) -> str:
+def delete_content(tx: Tx, message: TableRow, at: int, now: int) -> str:
+    """Delete what a message says and shows, and abort the turn that waits for it alone."""
     note_media_change(tx, message["id"])
     tx.execute(
         "UPDATE messages SET text = '', quote = NULL, forward = NULL, deleted = ? WHERE id = ?", (at, message["id"])
@@ -186,6 +188,15 @@ def _delete(tx: Tx, message: TableRow, at: int, now: int) -> str:
 
 
 def _react(tx: Tx, channel: int, reaction: Reaction) -> None:
+    at = to_micros(reaction.sent)
+    if reaction.replaces:
+        tx.execute(
+            "UPDATE reactions SET added = 0, at = ?1 WHERE channel = ?2 AND message_id = ?3 AND author_id = ?4 "
+            "AND emoji <> ?5 AND at <= ?1",
+            (at, channel, reaction.message_id, reaction.author.id, reaction.emoji),
+        )
+    if not reaction.emoji:
+        return
     tx.execute(
         "INSERT INTO reactions (channel, message_id, emoji, author_id, added, at) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (channel, message_id, emoji, author_id) DO UPDATE SET added = excluded.added, at = excluded.at "
@@ -196,25 +207,55 @@ def _react(tx: Tx, channel: int, reaction: Reaction) -> None:
             reaction.emoji,
             reaction.author.id,
             int(reaction.added),
-            to_micros(reaction.sent),
+            at,
         ),
     )
 
 
-def _note_delivery(tx: Tx, channel: int, status: DeliveryStatus, now: int) -> None:
-    """Mark a parcel as dead, with the reason, when the platform accepted it and then failed to deliver it."""
-    if status.state is DeliveryState.FAILED:
-        tx.execute(
-            "UPDATE parcels SET state = ?, reason = ?, changed = ? WHERE channel = ? AND message_id = ? AND state = ?",
-            (
-                ParcelState.DEAD,
-                status.reason or "the platform could not deliver it",
-                now,
-                channel,
-                status.message_id,
-                ParcelState.SENT,
-            ),
-        )
+def overtaken_delivery(tx: Tx, channel: int, message_id: str, now: int) -> None:
+    """Apply the report that a message was not delivered, if it came before the message's receipt."""
+    row = tx.execute(
+        f"SELECT outcome, text FROM changes{by_index('changes_of_message')} WHERE channel = ? AND message_id = ? "
+        "AND kind = 'delivery' AND outcome IN ('failed', 'held', 'again') ORDER BY received DESC LIMIT 1",
+        (channel, message_id),
+    ).fetchone()
+    if row is not None:
+        note_delivery(tx, channel, message_id, DeliveryState(row["outcome"]), row["text"], now)
+
+
+def note_delivery(tx: Tx, channel: int, message_id: str, state: DeliveryState, reason: str, now: int) -> None:
+    """End, hold or send again a parcel that the platform accepted and then did not deliver."""
+    ends = {
+        DeliveryState.FAILED: ParcelState.DEAD,
+        DeliveryState.HELD: ParcelState.HELD,
+        DeliveryState.AGAIN: ParcelState.READY,
+    }
+    if state not in ends:
+        return
+    row = tx.execute(
+        "UPDATE parcels SET state = ?, reason = ?, changed = ?, ready = ? WHERE channel = ? AND message_id = ? "
+        "AND state = ? RETURNING id, key, files",
+        (
+            ends[state],
+            reason or "the platform could not deliver it",
+            now,
+            now,
+            channel,
+            message_id,
+            ParcelState.SENT,
+        ),
+    ).fetchone()
+    if row is None or state is DeliveryState.FAILED:
+        return
+    # It will be sent again: its files are needed, and the message that was never seen is none.
+    for sha256, *_ in orjson.loads(row["files"] or b"[]"):
+        use_blob(tx, str(sha256), f"parcel:{row['key']}")
+    tx.execute("UPDATE parcels SET message_id = NULL, failures = 0, tried = NULL WHERE id = ?", (row["id"],))
+    message = tx.execute(
+        "SELECT * FROM messages WHERE channel = ? AND platform_id = ? AND kind = 'message'", (channel, message_id)
+    ).fetchone()
+    if message is not None:
+        _delete(tx, message, now, now)
 
 
 def _pack(keys: Keys, refs: tuple[MediaRef, ...], edit_id: str) -> bytes | None:

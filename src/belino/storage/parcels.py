@@ -10,13 +10,13 @@ from belino.domain.choice import Button
 from belino.domain.errors import StoreError
 from belino.domain.limits import Markup, SendAs
 from belino.domain.media import MediaKind, MediaRef, kind_of
-from belino.domain.message import Author, ConversationKey
+from belino.domain.message import Author, ConversationKey, DeliveryState
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.reply import DRAFT_OF, Doubt, OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
 from belino.domain.stored import ParcelFile, ParcelRecord, StoredMessage
 from belino.storage.arrivals import count_duplicate
 from belino.storage.blob_rows import use_blob
-from belino.storage.changes import apply_changes
+from belino.storage.changes import apply_changes, overtaken_delivery
 from belino.storage.database import TableRow, Tx, from_micros, to_micros
 from belino.storage.encryption import Keys
 from belino.storage.messages import MessageRow, by_number, insert_message, note_changed
@@ -28,7 +28,9 @@ from belino.storage.threads import adopt_replies, find_root
 OpenFile = Callable[[str, str, str, int], OutgoingFile]
 """(sha256, name, mime, size) → a held blob as a file to send."""
 SELECT = f"""
-SELECT p.*, {KEY_COLUMNS}
+SELECT p.*, {KEY_COLUMNS}, (SELECT d.outcome FROM changes d WHERE d.channel = p.channel AND d.message_id = p.message_id
+    AND d.kind = 'delivery' ORDER BY CASE d.outcome WHEN 'sent' THEN 1 WHEN 'delivered' THEN 2 WHEN 'read' THEN 3 ELSE 4
+    END DESC LIMIT 1) AS delivery
 FROM parcels p JOIN conversations v ON v.id = p.conversation JOIN channels c ON c.id = p.channel
 """
 UNASKED = 0
@@ -141,6 +143,7 @@ def confirm_parcel(
             _edit_sent(tx, row, to_micros(receipt.sent))
         elif row["turn"] is not None:
             _insert_sent(tx, keys, row, receipt, author, now)
+        overtaken_delivery(tx, row["channel"], receipt.message_id, now)
     if row["turn"] is None:
         # A notice to an unpaired sender answers no stored message, and is not part of a conversation.
         return None
@@ -231,6 +234,7 @@ def parcel_record(row: TableRow) -> ParcelRecord:
         ),
         doubt=Doubt(row["doubt"]),
         dropped=bool(row["dropped"]),
+        delivery=None if row["delivery"] is None else DeliveryState(row["delivery"]),
     )
 
 
@@ -349,6 +353,7 @@ def _insert_sent(
             thread=parcel["thread"] or None,
             reply_to=parcel["reply_to"],
         ),
+        expires=None if receipt.expires is None else to_micros(receipt.expires),
     )
     if (inserted := insert_message(tx, row)) is None:
         _adopt_echo(tx, row)

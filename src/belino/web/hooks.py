@@ -10,7 +10,8 @@ from belino.domain.ports import Hook, HookAnswer, ScreensHooks, TakesHooks
 from belino.web.request_context import RouteCall, read_body
 from belino.web.responses import Code, Refusal, busy, not_found, refuse
 
-HOOK_BYTES = 1024 * 1024
+HOOK_BYTES = 4 * 1024 * 1024
+"""The largest call that a platform documents has 3 MB."""
 HOOK_SECONDS = 10.0
 TAKE_SECONDS = 30.0
 

@@ -205,6 +205,7 @@ def parcel_json(parcel: ParcelRecord) -> Json:
         "changed": parcel.changed,
         "ready": parcel.ready,
         "message_id": parcel.message_id,
+        "delivery": parcel.delivery,
         "trace": parcel.trace,
     }
 
