@@ -126,7 +126,7 @@ def _platform(args: Namespace, home: Home) -> WantedSettings:
         from belino.net.guard import Guard
 
         own = next(each for each in config.adapters if (each.platform, each.account) == (plugin.name, args.account))
-        context = AccountContext(own, SystemClock(), Guard(config.net.allow))
+        context = AccountContext(own, SystemClock(), Guard(config.net.allow), home=home)
         try:
             yield plugin.make(own.options, context)
         finally:

@@ -122,6 +122,13 @@ class AdapterContext(Protocol):
         """The bytes of a regular file below a folder that the operator names; no link or `..` leaves it."""
         ...
 
+    def folder(self) -> Path:
+        """The account's own folder in the state folder, for a session that its platform's library keeps there.
+
+        Only its owner can read it; ConfigError where there is no state folder.
+        """
+        ...
+
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         """Report a parsed payload before it is handed in: the raw payload, its parse inputs, and its arrivals.
 
@@ -182,6 +189,15 @@ class KeepsCursor(Accept, Protocol):
         ...
 
 
+@runtime_checkable
+class RecallsHistory(Accept, Protocol):
+    """Can store messages from before, which the platform sends by itself: context that starts no turn."""
+
+    def recall(self, messages: Sequence[Message]) -> Awaitable[None]:
+        """Messages that are stored already, or that the access rules deny, are left out."""
+        ...
+
+
 async def hand_in(accept: Accept, incoming: Sequence[Incoming]) -> None:
     """Hand in arrivals that came together: at once if that is supported, else one by one."""
     if isinstance(accept, AcceptsMany):
@@ -239,6 +255,24 @@ class TakesOver(Protocol):
 
     async def take_over(self) -> None:
         """End that."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkCode:
+    """A code that a phone reads to link this device to its account."""
+
+    text: str
+    is_qr: bool = True
+    """Shown as a QR code; otherwise a person types it on the phone."""
+
+
+@runtime_checkable
+class LinksDevice(Protocol):
+    """Is linked to a phone by a code before it can connect."""
+
+    def link(self) -> AsyncIterator[LinkCode]:
+        """The codes to show, each instead of the one before of its kind, until the device is linked."""
         ...
 
 

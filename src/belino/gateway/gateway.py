@@ -137,6 +137,7 @@ class Gateway(AccountOperations, MediaViews):
             health=self._health,
             publisher=self.publisher,
             moves=self.moves,
+            home=home,
         )
         self._outside = outside
         """Fetches the URLs an agent names; our own client, unless one is passed."""

@@ -4,7 +4,7 @@ import asyncio
 import json
 import secrets
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -37,6 +37,8 @@ MOST_LIMITED = 1_000
 SKEW_SECONDS = 60.0
 
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 Get = Callable[[str, Mapping[str, str]], AbstractAsyncContextManager[HttpAnswer]]
 """(link, headers) → the answer to its GET."""
 
@@ -168,6 +170,21 @@ class RateLimits:
         if len(self._closed) >= MOST_LIMITED:
             self._closed = {name: at for name, at in self._closed.items() if at > now}
         self._closed[key] = max(self._closed.get(key, 0.0), until)
+
+
+class Latest(OrderedDict[K, V]):
+    """The newest items by their keys; older ones are forgotten."""
+
+    def __init__(self, most: int = MOST_LIMITED) -> None:
+        super().__init__()
+        self._most = most
+
+    def keep(self, key: K, value: V) -> None:
+        """Remember an item as the newest."""
+        self[key] = value
+        self.move_to_end(key)
+        while len(self) > self._most:
+            self.popitem(last=False)
 
 
 class HookInbox:

@@ -22,7 +22,14 @@ class FakeContext:
     `belino.net.client.Client(hosts=["127.0.0.1:PORT"])` and a server on loopback are better than any mock.
     """
 
-    def __init__(self, *, account: str = "default", clock: Clock | None = None, http: HttpClient | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        account: str = "default",
+        clock: Clock | None = None,
+        http: HttpClient | None = None,
+        folder: Path | None = None,
+    ) -> None:
         self.account = account
         self.clock: Clock = clock or FakeClock()
         self.published: list[OutgoingFile] = []
@@ -36,6 +43,11 @@ class FakeContext:
         self.senders: list[str] = []
         """The ids of senders who may write directly."""
         self._http = http
+        self._folder = folder
+
+    def keeps(self, folder: Path) -> None:
+        """Keep the session of the account in this folder from now on."""
+        self._folder = folder
 
     @property
     def http(self) -> HttpClient:
@@ -65,6 +77,10 @@ class FakeContext:
 
     def open_below(self, folder: Path, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         return open_below(folder, path)
+
+    def folder(self) -> Path:
+        assert self._folder is not None, "this adapter keeps a session: use FakeContext(folder=…)"
+        return self._folder
 
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         self.reported.append((payload, known(), arrivals))

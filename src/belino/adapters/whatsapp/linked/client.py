@@ -1,4 +1,4 @@
-"""Client of a linked device: the protocol that the adapter needs of a library for WhatsApp, and its errors."""
+"""Client of a linked device: the protocol that the adapter needs of a library for WhatsApp, and errors in words."""
 
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -16,23 +16,23 @@ from belino.domain.errors import (
     Undeliverable,
     Unreached,
 )
-from belino.net.json_fields import Raw, count, table, words
+from belino.net.json_fields import Raw, count, words
 
 SESSION = "session.db"
 PROGRAM = (sys.executable, "-P", str(Path(__file__).with_name("socket.py")))
 LIMITED_SECONDS = 60.0
-LINK = "link this device with `belino setup whatsapp`, or on the page of accounts"
+LINK = "link it by `belino setup whatsapp`, or on the page, next to the account"
 
 
 class LinkedClient(Protocol):
     """A connection to WhatsApp as a linked device.
 
-    Its events are `qr` and `pairing` with a `code`, `paired`, `connected`, `disconnected`, `ended` with `why`, and those
-    that `parse` reads. Its calls are `send`, `read`, `typing`, `groups`, `media` and `reupload`.
+    Events: `qr` and `pairing` with a `code`, `paired`, `connected`, `disconnected`, those that `parse` reads, and those
+    of `ended`. Calls: `send`, `read`, `typing`, `groups`, `media` and, where the library can, `reupload`.
     """
 
     def events(self) -> AsyncIterator[Mapping[str, object]]:
-        """Events in order; one is acknowledged when the next is asked for, and else comes again."""
+        """Events in order; one is acknowledged when the next is asked for."""
         ...
 
     async def call(
@@ -45,9 +45,8 @@ class LinkedClient(Protocol):
 def connection(
     folder: Path, *, program: Sequence[str] | None, phone: str | None = None
 ) -> AbstractAsyncContextManager[LinkedClient]:
-    """A connection with the session of this folder, kept by a program."""
-    task = {"session": str(folder / SESSION), "phone": phone or ""}
-    return companion(program or PROGRAM, task, folder=folder)
+    """A connection with the session of this folder, which another program keeps."""
+    return companion(program or PROGRAM, {"session": str(folder / SESSION), "phone": phone or ""}, folder=folder)
 
 
 @contextmanager
@@ -56,37 +55,35 @@ def as_errors() -> Iterator[None]:
     try:
         yield
     except CompanionError as error:
-        raise _ERRORS.get(error.kind, _refused)(str(error)) from None
+        match error.kind:
+            case "limited":
+                raise RateLimited("WhatsApp asks to send less", retry_after=LIMITED_SECONDS) from None
+            case "unreached":
+                raise Unreached("WhatsApp is not connected") from None
+            case "unanswered":
+                raise Unanswered("WhatsApp did not answer") from None
+            case "unlinked":
+                raise Unauthorized(f"WhatsApp no longer knows this device; {LINK}") from None
+        raise Undeliverable(f"WhatsApp refuses it: {error}") from None
 
 
-def _refused(says: str) -> AdapterError:
-    return Undeliverable(f"WhatsApp refuses it: {says}")
-
-
-_ERRORS = {
-    "limited": lambda says: RateLimited("WhatsApp asks to send less", retry_after=LIMITED_SECONDS),
-    "unreached": lambda says: Unreached("WhatsApp is not connected"),
-    "unanswered": lambda says: Unanswered("WhatsApp did not answer"),
-    "unlinked": lambda says: Unauthorized(f"WhatsApp no longer knows this device; {LINK}"),
-}
-
-
-def ended(told: Raw) -> AdapterError:
-    """Why a connection ended for good, in one sentence."""
-    why, more = words(told, "why"), table(told, "told")
-    match why:
+def ended(event: str, told: Raw) -> AdapterError | None:
+    """Why a connection ended, in one sentence; None for other events, and where the library connects again."""
+    match event:
         case "logged out":
-            return Unauthorized(f"the phone logged this device out; {LINK} again")
+            return Unauthorized(f"the phone logged this device out; {LINK}")
         case "banned":
-            hours = (count(more, "Expire") or 0) / 3600
-            until = f" for {hours:.0f} hours" if hours else ""
-            return Unauthorized(f"WhatsApp banned this account{until} ({words(more, 'Code') or 'it does not say why'})")
+            hours = f" for {(count(told, 'Expire') or 0) / 3600:.0f} hours" if count(told, "Expire") else ""
+            why = words(told, "Code").replace("_", " ").lower() or "it does not say why"
+            return Unauthorized(f"WhatsApp banned this account{hours} ({why}); the phone shows what can be done")
         case "replaced":
-            return ListeningRefused("another program opened this session of WhatsApp; stop it, or link each by itself")
+            return ListeningRefused("another program opened this session; stop it, and link each by itself")
         case "outdated":
             return ListeningRefused("WhatsApp no longer accepts this version of neonize; update belino")
         case "missing":
-            return ListeningRefused(words(more, "Message") or "neonize is not installed")
-        case _:
-            says = words(more, "Message") or words(more, "Reason") or "no reason was given"
-            return Unreached(f"WhatsApp ended the connection: {says}")
+            return ListeningRefused(words(told, "Message") or "neonize is not installed")
+        case "refused" if (reason := words(told, "Reason")) not in ("SERVICE_UNAVAILABLE", "INTERNAL_SERVER_ERROR"):
+            return Unreached(f"WhatsApp refuses the connection: {words(told, 'Message') or reason or 'it does not say why'}")
+        case "stopped":
+            return Unreached("the connection to WhatsApp has ended")
+    return None

@@ -1,23 +1,22 @@
-"""Send parcels as a linked device: each is one message in the JSON form of WhatsApp's own."""
+"""Send parcels as a linked device: each is one of WhatsApp's own messages, as JSON."""
 
 from base64 import b64encode
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 
 from belino.adapters.whatsapp.linked.client import LinkedClient, as_errors
-from belino.adapters.whatsapp.linked.media import Uploaded, upload
-from belino.adapters.whatsapp.linked.parse import GROUPS, HIDDEN, OWN, PEOPLE, LinkedView, jid, number
+from belino.adapters.whatsapp.linked.media import upload
+from belino.adapters.whatsapp.linked.parse import GROUPS, HIDDEN, OWN, PEOPLE, LinkedView, address_of
 from belino.domain.errors import Unanswered, Undeliverable
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
-from belino.domain.ports import Clock, HttpClient
+from belino.domain.ports import AdapterContext
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
-from belino.net.json_fields import Raw, words
+from belino.net.json_fields import Raw, count, unix_time, words
 
 _PARTS = {
     SendAs.PHOTO: ("imageMessage", "image"),
     SendAs.VIDEO: ("videoMessage", "video"),
-    SendAs.ANIMATION: ("videoMessage", "video"),
     SendAs.AUDIO: ("audioMessage", "audio"),
     SendAs.VOICE: ("audioMessage", "audio"),
     SendAs.STICKER: ("stickerMessage", "image"),
@@ -28,120 +27,93 @@ WAVEFORM_POINTS = 64
 
 def chat_of(conversation: ConversationKey) -> str:
     """The address of a conversation."""
-    found = jid(conversation.channel)
-    if found.server not in (PEOPLE, HIDDEN, GROUPS) or not found.user:
+    chat = address_of(conversation.channel)
+    if not chat.endswith((PEOPLE, HIDDEN, GROUPS)):
         raise Undeliverable("this conversation is no chat of WhatsApp")
-    return str(found)
+    return chat
 
 
 def author_of(message_id: str, chat: str, view: LinkedView) -> str:
-    """The address of the author of a message, by its id."""
-    _, _, author = message_id.partition(".")
+    """The address of a message's author, by its id."""
+    author = message_id.partition(".")[2]
     if author == OWN:
-        return f"{view.me}@{PEOPLE}"
-    if not author:
-        return chat
-    return f"{author[1:]}@{HIDDEN}" if author.startswith("L") else f"{author}@{PEOPLE}"
+        return view.me
+    return f"{author[1:]}{HIDDEN}" if author.startswith("L") else f"{author}{PEOPLE}" if author else chat
 
 
-def key_of(conversation: ConversationKey, message_id: str, view: LinkedView) -> Mapping[str, object]:
-    """The key that names a message, as we see it."""
-    chat, stanza = chat_of(conversation), message_id.partition(".")[0]
-    is_own = message_id.endswith(f".{OWN}")
-    key: dict[str, object] = {"remoteJID": chat, "fromMe": is_own, "ID": stanza}
-    if chat.endswith(f"@{GROUPS}") and not is_own:
-        key["participant"] = author_of(message_id, chat, view)
-    return key
-
-
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedSending:
     """Sends by a connection."""
 
-    def __init__(self, client: LinkedClient, http: HttpClient, clock: Clock, view: LinkedView, *, media_url: str) -> None:
-        self._client, self._http, self._clock, self._view = client, http, clock, view
-        self._media_url = media_url
+    client: LinkedClient
+    context: AdapterContext
+    view: LinkedView
+    media_url: str
 
     async def send(self, parcel: Parcel) -> Receipt:
         """Send a text, a file, or an edit."""
         if parcel.kind is ParcelKind.EDIT:
             return await self.edit(parcel.edits or "", parcel)
-        around = self._reply(parcel)
+        around = {"contextInfo": self._answered(parcel)} if parcel.reply_to else {}
         if not parcel.files:
-            text = {"text": parcel.text, "contextInfo": around} if around else None
-            message: Raw = {"conversation": parcel.text} if text is None else {"extendedTextMessage": text}
-            return await self._sent(parcel.conversation, message)
+            text = {"extendedTextMessage": {"text": parcel.text, **around}}
+            return await self._sent(parcel.conversation, text if around else {"conversation": parcel.text})
         (file,) = parcel.files
         part, media_type = _PARTS[file.send_as]
-        uploaded = await upload(
-            self._client, self._http, file, media_type=media_type, media_url=self._media_url
-        )
-        fields = {**_facts(file), **uploaded.fields, **({"contextInfo": around} if around else {})}
-        stored = StoredFile(form=file.send_as, size=uploaded.hashes.size, name=file.name)
-        return await self._sent(parcel.conversation, {part: fields}, stored)
+        fields = await upload(self.client, self.context, file, media_type=media_type, media_url=self.media_url)
+        receipt = await self._sent(parcel.conversation, {part: {**_facts(file), **fields, **around}})
+        return replace(receipt, stored=(StoredFile(form=file.send_as, size=file.size, name=file.name),))
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a text, which WhatsApp allows for fifteen minutes."""
-        protocol = {
-            "key": key_of(parcel.conversation, message_id, self._view),
-            "type": "MESSAGE_EDIT",
-            "editedMessage": {"conversation": parcel.text},
-            "timestampMS": str(self._now_ms()),
-        }
-        edited = {"editedMessage": {"message": {"protocolMessage": protocol}}}
-        receipt = await self._sent(parcel.conversation, edited)
-        return Receipt(message_id=message_id, sent=receipt.sent)
+        edited = {"type": "MESSAGE_EDIT", "editedMessage": {"conversation": parcel.text}, "timestampMS": self._now()}
+        protocol = {"protocolMessage": {"key": self._key(parcel.conversation, message_id), **edited}}
+        receipt = await self._sent(parcel.conversation, {"editedMessage": {"message": protocol}})
+        return replace(receipt, message_id=message_id)
 
     async def delete(self, conversation: ConversationKey, message_id: str) -> None:
         """Delete a message for everyone."""
-        protocol = {"key": key_of(conversation, message_id, self._view), "type": "REVOKE"}
+        protocol = {"key": self._key(conversation, message_id), "type": "REVOKE"}
         await self._sent(conversation, {"protocolMessage": protocol})
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str) -> None:
         """Set our only reaction to a message; an empty one removes it."""
-        key = key_of(conversation, message_id, self._view)
-        reaction = {"key": key, "text": emoji, "senderTimestampMS": str(self._now_ms())}
+        reaction = {"key": self._key(conversation, message_id), "text": emoji, "senderTimestampMS": self._now()}
         await self._sent(conversation, {"reactionMessage": reaction})
 
-    async def _sent(self, conversation: ConversationKey, message: Raw, stored: StoredFile | None = None) -> Receipt:
+    async def _sent(self, conversation: ConversationKey, message: Raw) -> Receipt:
         with as_errors():
-            told = await self._client.call("send", {"to": chat_of(conversation), "message": message})
+            told = await self.client.call("send", {"to": chat_of(conversation), "message": message})
         if not (own := words(told, "id")):
             raise Unanswered("WhatsApp took the message and did not say under which id")
-        seconds = number(told, "time")
-        sent = datetime.fromtimestamp(seconds, UTC) if seconds else self._clock.now()
-        return Receipt(message_id=f"{own}.{OWN}", sent=sent, stored=None if stored is None else (stored,))
+        sent = unix_time(told, "time") if count(told, "time") else self.context.clock.now()
+        return Receipt(message_id=f"{own}.{OWN}", sent=sent)
 
-    def _reply(self, parcel: Parcel) -> Raw:
-        if not parcel.reply_to:
-            return {}
-        author = author_of(parcel.reply_to, chat_of(parcel.conversation), self._view)
-        # Apps show the quote by its id; without any content they show none.
-        return {
-            "stanzaID": parcel.reply_to.partition(".")[0],
-            "participant": author,
-            "quotedMessage": {"conversation": ""},
-        }
+    def _key(self, conversation: ConversationKey, message_id: str) -> Mapping[str, object]:
+        """The key that names a message, as we see it."""
+        chat, own = chat_of(conversation), message_id.endswith(f".{OWN}")
+        by = {} if own or not chat.endswith(GROUPS) else {"participant": author_of(message_id, chat, self.view)}
+        return {"remoteJID": chat, "fromMe": own, "ID": message_id.partition(".")[0], **by}
 
-    def _now_ms(self) -> int:
-        return int(self._clock.now().timestamp() * 1000)
+    def _answered(self, parcel: Parcel) -> Mapping[str, object]:
+        """What makes a message a reply; apps show the quoted one by its id, if any content is given."""
+        own_id = parcel.reply_to or ""
+        author = author_of(own_id, chat_of(parcel.conversation), self.view)
+        return {"stanzaID": own_id.partition(".")[0], "participant": author, "quotedMessage": {"conversation": ""}}
+
+    def _now(self) -> str:
+        return str(int(self.context.clock.now().timestamp() * 1000))
 
 
-def _facts(file: OutgoingFile) -> dict[str, object]:
-    """What the message says about a file."""
-    mime = "audio/ogg; codecs=opus" if file.send_as is SendAs.VOICE else file.mime
-    facts: dict[str, object] = {"mimetype": mime, "caption": file.caption, "width": file.width, "height": file.height}
-    facts["seconds"] = None if file.seconds is None else round(file.seconds)
-    match file.send_as:
-        case SendAs.DOCUMENT:
-            facts |= {"fileName": file.name, "title": file.name, "width": None, "height": None, "seconds": None}
-        case SendAs.VOICE:
-            facts |= {"PTT": True, "waveform": _waveform(file.waveform), "caption": ""}
-        case SendAs.ANIMATION:
-            facts["gifPlayback"] = True
+def _facts(file: OutgoingFile) -> Mapping[str, object]:
+    """What a message says about its file."""
+    is_voice = file.send_as is SendAs.VOICE
+    if file.send_as is SendAs.DOCUMENT:
+        facts: dict[str, object] = {"fileName": file.name, "title": file.name}
+    else:
+        facts = {"width": file.width, "height": file.height, "seconds": round(file.seconds or 0)}
+    facts |= {"mimetype": "audio/ogg; codecs=opus" if is_voice else file.mime, "caption": file.caption, "PTT": is_voice}
+    if is_voice and file.waveform:  # from 0 to 100, at 64 points
+        points = (file.waveform[at * len(file.waveform) // WAVEFORM_POINTS] for at in range(WAVEFORM_POINTS))
+        facts["waveform"] = b64encode(bytes(point * 100 // 255 for point in points)).decode()
     return {name: value for name, value in facts.items() if value}
-
-
-def _waveform(points: bytes) -> str:
-    """Loudness from 0 to 100 at 64 points, as apps draw it."""
-    steps = [points[at * len(points) // WAVEFORM_POINTS] * 100 // 255 for at in range(WAVEFORM_POINTS)] if points else []
-    return b64encode(bytes(steps)).decode()

@@ -1,26 +1,26 @@
-"""Socket of a linked device: neonize in a process of its own, which speaks the lines of `belino.aio.companion`.
+"""Socket of a linked device: neonize as a companion program (`belino.aio.companion`).
 
-It is run by its path and imports nothing of belino. In a process of its own because neonize brings the runtime of Go:
-a panic there ends the process, its table of clients is not locked, it prints, and it keeps a stopped thread for minutes.
-Its callbacks come on threads of Go; one writes its event and waits for the acknowledgement, so that at most one is here.
+In a process of its own, because neonize brings the runtime of Go: a panic there ends the process, its table of clients
+has no lock, and it keeps threads of a stopped client for minutes. A callback, on a thread of Go, waits until its event
+was processed: at most one is here, then a hundred in neonize, then WhatsApp has to wait.
 """
 
 import ctypes
 import importlib.metadata
 import importlib.util
-import json
 import os
 import platform
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
+
+from belino.aio.companion_program import Call, CallFailed, CompanionLines
 
 VERSION = "0.5.2"
-CALLS_AT_ONCE = 4
 # Of a conversation's history: the latest, in parts of bounded size.
 MOST_PAST, PAST_AT_ONCE = 200, 50
 # Thumbnails, and keys that only the library needs.
@@ -28,215 +28,159 @@ DROPPED = frozenset(
     "Raw JPEGThumbnail pngThumbnail thumbnailDirectPath thumbnailSHA256 thumbnailEncSHA256 scansSidecar streamingSidecar "
     "firstFrameSidecar firstScanSidecar messageSecret deviceListMetadata senderKeyDistributionMessage waveform".split()
 )
-# Refuses every connection: https://www.rfc-editor.org/rfc/rfc863 is not served any more.
+NUMBERS = frozenset({"fileLength", "Timestamp", "Expire"})
 NOWHERE = "http://127.0.0.1:9"
-_AUTH = re.compile(r'"https://([^/"\s]+)/[^"\s]*[?&]auth=([^&"\s]+)')
-_KINDS = (
-    ("rate-overlimit", "limited"),
-    ("429", "limited"),
-    ("not connected", "unreached"),
-    ("device JID", "unlinked"),
-    ("not-authorized", "unlinked"),
-    ("timed out", "unanswered"),
-    ("disconnected", "unanswered"),
-)
-
-
-class Refused(Exception):
-    """A call that cannot be done, with its kind."""
-
-    def __init__(self, kind: str, says: str) -> None:
-        super().__init__(says)
-        self.kind = kind
-
-
-class Lines:
-    """The lines to the gateway: answers at once, events one by one."""
-
-    def __init__(self) -> None:
-        # Go and neonize print to the standard output, too.
-        self._out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        self._writing, self._telling = threading.Lock(), threading.Lock()
-        self._acked = threading.Semaphore(0)
-        self._count = 0
-
-    def tell(self, event: str, data: object) -> None:
-        """Write an event and wait until it was processed."""
-        with self._telling:
-            self._count += 1
-            self.write({"n": self._count, "event": event, "data": data})
-            self._acked.acquire()
-
-    def ack(self) -> None:
-        self._acked.release()
-
-    def write(self, line: object) -> None:
-        with self._writing:
-            self._out.write(json.dumps(line) + "\n")
-            self._out.flush()
+"""A proxy that refuses every connection."""
+_TICKET = re.compile(r'"https://([^/"\s]+)/[^"\s]*[?&]auth=([^&"\s]+)')
+_KINDS = {
+    r"rate-overlimit|\b429\b": "limited",
+    r"not connected": "unreached",
+    r"device JID|not-authorized": "unlinked",
+    r"timed out|disconnected": "unanswered",
+}
 
 
 def library_problem() -> str:
     """Why neonize must not be imported: it downloads its library if that is missing or of another version."""
-    cure = f"install it by pip install 'belino[whatsapp]', which has neonize {VERSION}"
+    cure = f"`pip install 'belino[whatsapp]'` installs neonize {VERSION}"
     found = importlib.util.find_spec("neonize")
     if found is None or not found.submodule_search_locations:
         return f"neonize is not installed; {cure}"
     if (version := importlib.metadata.version("neonize")) != VERSION:
         return f"neonize {version} is installed; {cure}"
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine().lower(), platform.machine().lower())
-    system, ending = platform.system().lower(), "dylib" if sys.platform == "darwin" else "so"
-    file = Path(found.submodule_search_locations[0]) / f"neonize-{system}-{machine}.{ending}"
+    ending = "dylib" if sys.platform == "darwin" else "so"
+    file = Path(found.submodule_search_locations[0]) / f"neonize-{platform.system().lower()}-{machine}.{ending}"
     if not file.is_file():
-        return f"neonize {VERSION} has no library for {system} on {machine}"
+        return f"neonize {VERSION} has no library for {platform.system()} on {machine}"
     library = ctypes.CDLL(str(file))
     library.GetVersion.restype = ctypes.c_char_p
-    held = library.GetVersion().decode()
-    return "" if held == VERSION else f"the library of neonize is of version {held}; {cure}"
+    return "" if library.GetVersion() == VERSION.encode() else f"the library of neonize is not of version {VERSION}; {cure}"
 
 
 def plain(message: Any) -> Any:
-    """A message of neonize as JSON."""
+    """A message of neonize as JSON: addresses and 64-bit numbers as such, without what nothing reads."""
     from google.protobuf.json_format import MessageToDict
 
-    return _without(MessageToDict(message, preserving_proto_field_name=True))
+    return _plain(MessageToDict(message, preserving_proto_field_name=True))
 
 
-def _without(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without(inner) for key, inner in value.items() if key not in DROPPED}
-    return [_without(inner) for inner in value] if isinstance(value, list) else value
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if "Server" in value:
+        return f"{value.get('User', '')}@{value['Server']}" if value["Server"] else ""
+    kept = {key: int(each) if key in NUMBERS else each for key, each in value.items() if key not in DROPPED}
+    return {key: _plain(each) for key, each in kept.items()}
 
 
-def past(synced: Any) -> Iterator[dict[str, Any]]:
-    """The latest messages of each conversation in a history, in parts."""
+def past(synced: Any, me: str) -> Iterator[dict[str, Any]]:
+    """The latest messages of each conversation in a history, in the form of live ones, in parts."""
     for conversation in synced.conversations:
-        latest = [each.message for each in list(conversation.messages)[:MOST_PAST]]
+        chat, latest = conversation.pnJID or conversation.ID, list(conversation.messages)[:MOST_PAST]
         for at in range(0, len(latest), PAST_AT_ONCE):
-            part = [plain(message) for message in latest[at : at + PAST_AT_ONCE]]
-            chat = conversation.pnJID or conversation.ID
-            yield {"chat": chat, "name": conversation.name, "messages": part}
+            yield {"messages": [_past(each.message, chat, me) for each in latest[at : at + PAST_AT_ONCE]]}
+
+
+def _past(message: Any, chat: str, me: str) -> dict[str, Any]:
+    sender = me if message.key.fromMe else message.key.participant or message.participant or chat
+    info = {
+        "MessageSource": {"Chat": chat, "Sender": sender, "IsFromMe": message.key.fromMe},
+        "ID": message.key.ID,
+        "Pushname": message.pushName,
+        "Timestamp": message.messageTimestamp * 1000,
+    }
+    return {"Info": info, "Message": plain(message.message)}
 
 
 class Device:
     """The client of neonize for one session."""
 
-    def __init__(self, lines: Lines, task: dict[str, Any]) -> None:
+    def __init__(self, lines: CompanionLines, task: Mapping[str, Any]) -> None:
+        from neonize import events
         from neonize.client import NewClient
         from neonize.proto.waCompanionReg.WAWebProtobufsCompanionReg_pb2 import DeviceProps
 
-        self._lines, self._phone, self._has_code = lines, str(task.get("phone") or ""), False
-        props = DeviceProps(os="belino", platformType=DeviceProps.DESKTOP, requireFullSync=False)
+        self._lines, self._phone, self._me = lines, str(task.get("phone") or ""), ""
+        props = DeviceProps(os="belino", platformType=DeviceProps.DESKTOP)
         self._client = NewClient(str(task["session"]), props=props, uuid="belino")
-        self._calls = ThreadPoolExecutor(CALLS_AT_ONCE)
-        self._subscribe()
-
-    def _subscribe(self) -> None:
-        from neonize import events
-
-        ended = {
-            events.LoggedOutEv: "logged out",
-            events.StreamReplacedEv: "replaced",
-            events.TemporaryBanEv: "banned",
-            events.ClientOutdatedEv: "outdated",
-            events.ConnectFailureEv: "refused",
-        }
         told = {
-            events.MessageEv: "message",
-            events.ReceiptEv: "receipt",
-            events.UndecryptableMessageEv: "undecryptable",
-            events.GroupInfoEv: "group",
-            events.JoinedGroupEv: "joined",
-            events.PairStatusEv: "paired",
-            events.DisconnectedEv: "disconnected",
+            "message": events.MessageEv,
+            "receipt": events.ReceiptEv,
+            "undecryptable": events.UndecryptableMessageEv,
+            "group": events.GroupInfoEv,
+            "joined": events.JoinedGroupEv,
+            "paired": events.PairStatusEv,
+            "disconnected": events.DisconnectedEv,
+            "logged out": events.LoggedOutEv,
+            "replaced": events.StreamReplacedEv,
+            "banned": events.TemporaryBanEv,
+            "outdated": events.ClientOutdatedEv,
+            "refused": events.ConnectFailureEv,
         }
-        for kind, name in told.items():
-            self._client.event(kind)(lambda _, event, name=name: self._lines.tell(name, plain(event)))
-        for kind, why in ended.items():
-            self._client.event(kind)(
-                lambda _, event, why=why: self._lines.tell("ended", {"why": why, "told": plain(event)})
-            )
-        self._client.event(events.ConnectedEv)(lambda *_: self._lines.tell("connected", self._me()))
+        for name, kind in told.items():
+            self._client.event(kind)(lambda _, event, name=name: lines.tell(name, plain(event)))
+        self._client.event(events.ConnectedEv)(lambda *_: self._connected())
         self._client.event(events.HistorySyncEv)(lambda _, event: self._tell_past(event.Data))
-        self._client.event.qr(lambda _, code: self._tell_code(code))
-
-    def _me(self) -> Any:
-        return plain(self._client.get_me())
-
-    def _tell_past(self, synced: Any) -> None:
-        for part in past(synced):
-            self._lines.tell("history", part)
-
-    def _tell_code(self, code: bytes) -> None:
-        self._lines.tell("qr", {"code": code.decode()})
-        if self._phone and not self._has_code:
-            self._has_code = True
-            self._lines.tell("pairing", {"code": self._client.PairPhone(self._phone, True)})
+        self._client.event.qr(lambda _, code: self._tell_codes(code.decode()))
 
     def connect(self) -> None:
-        """Keep the connection, until the process ends."""
+        """Keep the connection until the process ends."""
         try:
             self._client.connect()
-            why = "the connection has ended"
-        except Exception as error:
-            why = str(error)
-        self._lines.tell("ended", {"why": "stopped", "told": {"Message": why}})
+        finally:
+            self._lines.tell("stopped", {})
 
-    def take(self, number: int, name: str, arguments: dict[str, Any]) -> None:
-        """Answer a call, by a thread."""
-        self._calls.submit(self._answer, number, name, arguments)
+    def _connected(self) -> None:
+        me = plain(self._client.get_me())
+        self._me = me.get("JID", "")
+        self._lines.tell("connected", me)
 
-    def _answer(self, number: int, name: str, arguments: dict[str, Any]) -> None:
-        known: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "send": self._send,
-            "read": self._read,
-            "typing": self._typing,
-            "groups": self._groups,
-            "media": self._media,
-        }
-        try:
-            if name not in known:
-                raise Refused("unsupported", f"neonize {VERSION} has no call for {name}")
-            self._lines.write({"answer": number, "result": known[name](arguments)})
-        except Refused as error:
-            self._lines.write({"answer": number, "error": error.kind, "says": str(error)})
-        except Exception as error:
-            says = re.sub(r"https?://\S+", "…", str(error))[:300]
-            kind = next((kind for mark, kind in _KINDS if mark in says), "refused")
-            self._lines.write({"answer": number, "error": kind, "says": says})
+    def _tell_past(self, synced: Any) -> None:
+        for part in past(synced, self._me):
+            self._lines.tell("history", part)
 
-    def _send(self, arguments: dict[str, Any]) -> Any:
+    def _tell_codes(self, code: str) -> None:
+        self._lines.tell("qr", {"code": code})
+        phone, self._phone = self._phone, ""
+        if phone:  # the code to type is valid as long as the connection
+            self._lines.tell("pairing", {"code": self._client.PairPhone(phone, True)})
+
+    def calls(self) -> Mapping[str, Call]:
+        """The calls by their names."""
+        calls = {"send": self._send, "read": self._read, "typing": self._typing, "groups": self._groups}
+        return {name: _explained(call) for name, call in {**calls, "media": self._ticket}.items()}
+
+    def _send(self, told: Mapping[str, Any]) -> object:
         from google.protobuf.json_format import ParseDict
         from neonize.proto.waE2E.WAWebProtobufsE2E_pb2 import Message
 
-        sent = self._client.send_message(_jid(arguments["to"]), ParseDict(arguments["message"], Message()))
+        sent = self._client.send_message(_jid(told["to"]), ParseDict(told["message"], Message()))
         return {"id": sent.ID, "time": sent.Timestamp}
 
-    def _read(self, arguments: dict[str, Any]) -> Any:
+    def _read(self, told: Mapping[str, Any]) -> object:
         from neonize.utils.enum import ReceiptType
 
-        chat, sender = _jid(arguments["chat"]), _jid(arguments["sender"])
-        self._client.mark_read(*arguments["ids"], chat=chat, sender=sender, receipt=ReceiptType.READ)
+        chat, sender = _jid(told["chat"]), _jid(told["sender"])
+        return self._client.mark_read(*told["ids"], chat=chat, sender=sender, receipt=ReceiptType.READ)
 
-    def _typing(self, arguments: dict[str, Any]) -> Any:
+    def _typing(self, told: Mapping[str, Any]) -> object:
         from neonize.utils.enum import ChatPresence, ChatPresenceMedia
 
-        media = ChatPresenceMedia.CHAT_PRESENCE_MEDIA_AUDIO if arguments.get("voice") else None
-        self._client.send_chat_presence(
-            _jid(arguments["chat"]),
-            ChatPresence.CHAT_PRESENCE_COMPOSING,
-            media or ChatPresenceMedia.CHAT_PRESENCE_MEDIA_TEXT,
+        return self._client.send_chat_presence(
+            _jid(told["chat"]), ChatPresence.CHAT_PRESENCE_COMPOSING, ChatPresenceMedia(int(bool(told.get("voice"))))
         )
 
-    def _groups(self, _: dict[str, Any]) -> Any:
-        return {f"{group.JID.User}@{group.JID.Server}": group.GroupName.Name for group in self._client.get_joined_groups()}
+    def _groups(self, _: Mapping[str, Any]) -> object:
+        return {plain(group)["JID"]: group.GroupName.Name for group in self._client.get_joined_groups()}
 
-    def _media(self, _: dict[str, Any]) -> Any:
+    def _ticket(self, _: Mapping[str, Any]) -> object:
         """Where files are uploaded, and the ticket for it.
 
-        neonize only uploads a file that is in memory as a whole, and does not tell the ticket. An upload over a proxy
-        that refuses every connection sends nothing, and its error names the address with the ticket.
+        neonize uploads only what is in memory as a whole, and does not tell the ticket. But an upload over a proxy that
+        refuses every connection sends nothing, and its error names the address with the ticket.
         """
         from neonize.utils.enum import MediaType
 
@@ -244,12 +188,26 @@ class Device:
         try:
             self._client.upload(b"belino", MediaType.MediaDocument)
         except Exception as error:
-            if (found := _AUTH.search(str(error))) is not None:
-                return {"host": found[1], "auth": found[2]}
-            raise Refused("unreached", "WhatsApp did not tell where files are uploaded") from None
+            if (found := _TICKET.search(str(error))) is not None:
+                return {"host": found[1], "auth": unquote(found[2])}
+            raise
         finally:
             self._client.set_proxy_address(None, no_websocket=True)
-        raise Refused("unsupported", "the ticket for uploads cannot be had")
+        raise CallFailed("unsupported", "the ticket for uploads cannot be had")
+
+
+def _explained(call: Call) -> Call:
+    """A call whose errors say what is to be done; without addresses, which may hold tickets."""
+
+    def explained(told: Mapping[str, Any]) -> object:
+        try:
+            return call(told)
+        except Exception as error:
+            says = re.sub(r"https?://\S+", "…", str(error))[:300]
+            kind = next((kind for mark, kind in _KINDS.items() if re.search(mark, says)), "refused")
+            raise CallFailed(kind, says) from None
+
+    return explained
 
 
 def _jid(text: str) -> Any:
@@ -262,23 +220,19 @@ def _jid(text: str) -> Any:
 def main() -> None:
     """Serve one session until the input ends."""
     os.umask(0o077)
-    lines = Lines()
-    task = json.loads(sys.stdin.readline())
-    if problem := library_problem():
-        threading.Thread(target=lines.tell, args=("ended", {"why": "missing", "told": {"Message": problem}})).start()
-        device = None
-    else:
+    lines = CompanionLines()
+
+    def start(task: Mapping[str, Any]) -> Mapping[str, Call]:
+        if problem := library_problem():
+            threading.Thread(target=lines.tell, args=("missing", {"Message": problem}), daemon=True).start()
+            return {}
         import pylibmagic  # noqa: F401 - libmagic, for python-magic
 
         device = Device(lines, task)
         threading.Thread(target=device.connect, daemon=True).start()
-    for line in sys.stdin:
-        told = json.loads(line)
-        if "ack" in told:
-            lines.ack()
-        elif device is not None:
-            device.take(told["call"], told["name"], told.get("arguments") or {})
-    os._exit(0)  # threads of Go and of neonize would keep the process
+        return device.calls()
+
+    lines.serve(start)
 
 
 if __name__ == "__main__":
