@@ -34,6 +34,8 @@ async def test_smoke(world: LinkedWorld, phone: Phone) -> None:
         assert phone.texts == ["hello", "look"]
         (ref,) = phone.messages[1].media
         assert await phone.fetch(ref) == make_png(32, 20)
-        receipt = await phone.adapter.send(Parcel(key="a", conversation=place(ann), text="hi", reply_to=said["Info"]["ID"]))
+        receipt = await phone.adapter.send(
+            Parcel(key="a", conversation=place(ann), text="hi", reply_to=said["Info"]["ID"])
+        )
         assert receipt.message_id.endswith(".me")
     assert world.sent[0]["text"] == "hi"

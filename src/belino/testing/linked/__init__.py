@@ -106,7 +106,9 @@ class LinkedWorld(PlatformServer[Json]):
     def say(self, sender: str, chat: str | None = None, text: str = "", **more: Any) -> Json:
         """Someone writes: to the device alone, or in a chat. `more`: file, name, voice, once, quote, mention, …"""
         content = self._content(text, **more)
-        event = self.message(sender, chat or sender, content, pushname=more.get("pushname", "Ann"), alt=more.get("alt", ""))
+        event = self.message(
+            sender, chat or sender, content, pushname=more.get("pushname", "Ann"), alt=more.get("alt", "")
+        )
         self.tell("message", event)
         return event
 
@@ -151,7 +153,8 @@ class LinkedWorld(PlatformServer[Json]):
         part = more.get("part", "imageMessage")
         fields = self.put(upload, TYPES[part])
         shown = {
-            "mimetype": upload.mime or {"imageMessage": "image/png", "audioMessage": "audio/ogg; codecs=opus"}.get(part, ""),
+            "mimetype": upload.mime
+            or {"imageMessage": "image/png", "audioMessage": "audio/ogg; codecs=opus"}.get(part, ""),
             **({"caption": caption} if caption else {}),
             **({"fileName": upload.name} if part == "documentMessage" else {}),
             **({"width": upload.width, "height": upload.height} if part == "imageMessage" else {}),
@@ -196,7 +199,9 @@ class LinkedWorld(PlatformServer[Json]):
             if device["wants"] == "link":
                 session = self.link()
                 device |= {"wants": "connect", "session": session}
-                device["own"].append({"number": 0, "event": "paired", "data": {"Status": "SUCCESS", "session": session}})
+                device["own"].append(
+                    {"number": 0, "event": "paired", "data": {"Status": "SUCCESS", "session": session}}
+                )
         self._news.set()
 
     def end(self, event: str, data: Json | None = None) -> None:

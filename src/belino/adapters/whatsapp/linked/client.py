@@ -83,7 +83,9 @@ def ended(event: str, told: Raw) -> AdapterError | None:
         case "missing":
             return ListeningRefused(words(told, "Message") or "neonize is not installed")
         case "refused" if (reason := words(told, "Reason")) not in ("SERVICE_UNAVAILABLE", "INTERNAL_SERVER_ERROR"):
-            return Unreached(f"WhatsApp refuses the connection: {words(told, 'Message') or reason or 'it does not say why'}")
+            return Unreached(
+                f"WhatsApp refuses the connection: {words(told, 'Message') or reason or 'it does not say why'}"
+            )
         case "stopped":
-            return Unreached("the connection to WhatsApp has ended")
+            return Unreached(f"WhatsApp cannot be reached: {words(told, 'Message') or 'the connection ended'}")
     return None

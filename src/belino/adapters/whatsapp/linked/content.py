@@ -98,4 +98,6 @@ def what_is_in(content: Raw) -> tuple[str, bool]:
     """The words for a message without text and files, and whether it is an event and no message."""
     keys = [key for key in content if key != "messageContextInfo"]
     key = next((key for key in keys if key in _KNOWN), next(iter(keys), ""))
-    return _KNOWN.get(key) or (f"a message of the kind {key[:64]}" if key else "an empty message"), key in _EVENTS or not key
+    return _KNOWN.get(key) or (
+        f"a message of the kind {key[:64]}" if key else "an empty message"
+    ), key in _EVENTS or not key

@@ -123,7 +123,12 @@ async def upload(
         raise Undeliverable(f"WhatsApp took {file.name} and did not say where it is")
     texts = {"mediaKey": key, "fileSHA256": hashes.plain, "fileEncSHA256": hashes.encrypted}
     fields = {name: b64encode(value).decode() for name, value in texts.items()}
-    return {**fields, "URL": words(told, "url"), "directPath": words(told, "direct_path"), "fileLength": str(hashes.size)}
+    return {
+        **fields,
+        "URL": words(told, "url"),
+        "directPath": words(told, "direct_path"),
+        "fileLength": str(hashes.size),
+    }
 
 
 def _bytes(text: str) -> bytes:

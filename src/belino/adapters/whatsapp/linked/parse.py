@@ -84,7 +84,9 @@ class _Frame:
         if self.view.is_me(author):
             return f"{stanza}.{OWN}"
         user = author.partition("@")[0]
-        return f"{stanza}.{'L' if author.endswith(HIDDEN) else ''}{user}" if self.chat_type is ChatType.GROUP else stanza
+        return (
+            f"{stanza}.{'L' if author.endswith(HIDDEN) else ''}{user}" if self.chat_type is ChatType.GROUP else stanza
+        )
 
     def named(self, key: Raw) -> str:
         """The id of the message that a key names, as the sender of this event sees it."""

@@ -32,6 +32,7 @@ NUMBERS = frozenset({"fileLength", "Timestamp", "Expire"})
 NOWHERE = "http://127.0.0.1:9"
 """A proxy that refuses every connection."""
 _TICKET = re.compile(r'"https://([^/"\s]+)/[^"\s]*[?&]auth=([^&"\s]+)')
+_URL = re.compile(r"(?:https?|wss?)://\S+")
 _KINDS = {
     r"rate-overlimit|\b429\b": "limited",
     r"not connected": "unreached",
@@ -55,7 +56,11 @@ def library_problem() -> str:
         return f"neonize {VERSION} has no library for {platform.system()} on {machine}"
     library = ctypes.CDLL(str(file))
     library.GetVersion.restype = ctypes.c_char_p
-    return "" if library.GetVersion() == VERSION.encode() else f"the library of neonize is not of version {VERSION}; {cure}"
+    return (
+        ""
+        if library.GetVersion() == VERSION.encode()
+        else f"the library of neonize is not of version {VERSION}; {cure}"
+    )
 
 
 def plain(message: Any) -> Any:
@@ -130,8 +135,9 @@ class Device:
         """Keep the connection until the process ends."""
         try:
             self._client.connect()
-        finally:
             self._lines.tell("stopped", {})
+        except Exception as error:
+            self._lines.tell("stopped", {"Message": _URL.sub("…", str(error))[:300]})
 
     def _connected(self) -> None:
         me = plain(self._client.get_me())
@@ -203,7 +209,7 @@ def _explained(call: Call) -> Call:
         try:
             return call(told)
         except Exception as error:
-            says = re.sub(r"https?://\S+", "…", str(error))[:300]
+            says = _URL.sub("…", str(error))[:300]
             kind = next((kind for mark, kind in _KINDS.items() if re.search(mark, says)), "refused")
             raise CallFailed(kind, says) from None
 
