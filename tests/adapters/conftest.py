@@ -9,8 +9,9 @@ import pytest
 from adapters import discord_harness
 from adapters.slack_harness import App, Apps, making_apps
 from adapters.telegram_harness import Bot, telegram
+from adapters.whatsapp_harness import Business, Businesses, making_businesses
 from belino.adapters.discord import socket as listening
-from belino.testing import SlackServer, TelegramServer
+from belino.testing import FakeClock, SlackServer, TelegramServer, WhatsAppServer
 from belino.testing.discord import DiscordServer
 
 
@@ -86,3 +87,20 @@ async def apps(slack: SlackServer) -> AsyncIterator[Apps]:
 @pytest.fixture
 def app(apps: Apps) -> App:
     return apps()
+
+
+@pytest.fixture
+async def whatsapp() -> AsyncIterator[WhatsAppServer]:
+    async with WhatsAppServer(clock=FakeClock()) as running:
+        yield running
+
+
+@pytest.fixture
+async def businesses(whatsapp: WhatsAppServer) -> AsyncIterator[Businesses]:
+    async with making_businesses(whatsapp) as make:
+        yield make
+
+
+@pytest.fixture
+def business(businesses: Businesses) -> Business:
+    return businesses()

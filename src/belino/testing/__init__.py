@@ -21,10 +21,13 @@ from belino.testing.slack import SlackServer
 from belino.testing.slack.request import SlackPace
 from belino.testing.telegram import TelegramServer
 from belino.testing.telegram.request import TelegramPace
+from belino.testing.whatsapp import WhatsAppServer
+from belino.testing.whatsapp.calls import CloudPace
 
 __all__ = [
     "START",
     "AgentTrial",
+    "CloudPace",
     "DiscordPace",
     "DiscordServer",
     "FakeClock",
@@ -47,6 +50,7 @@ __all__ = [
     "TelegramServer",
     "ToolCall",
     "Trial",
+    "WhatsAppServer",
     "check_adapter",
     "check_agent",
     "check_cassette",

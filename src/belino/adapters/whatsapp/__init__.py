@@ -1,0 +1,403 @@
+"""WhatsApp adapter: a business phone number over Meta's Cloud API, with signed webhooks in and calls out."""
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import ClassVar, Literal
+from urllib.parse import quote
+
+from belino.adapters.whatsapp.capabilities import LIMITS, WORKS
+from belino.adapters.whatsapp.client import CloudAnswer, CloudClient, CloudPacing
+from belino.adapters.whatsapp.doctor import check_number
+from belino.adapters.whatsapp.errors import WindowClosed
+from belino.adapters.whatsapp.hooks import SIGNATURE, handshake, is_signed, may_be_signed
+from belino.adapters.whatsapp.media import FILES_HOST, CloudDownload
+from belino.adapters.whatsapp.parse import PLATFORM, CloudNumber, CloudParseContext, numbers_in, parse
+from belino.adapters.whatsapp.send import Template, Uploads, is_group, mark_read, react, send
+from belino.domain.emoji import emoji_character
+from belino.domain.errors import AdapterError, ConfigError, Undeliverable
+from belino.domain.limits import Capabilities, Limits
+from belino.domain.media import MediaRef
+from belino.domain.message import Arrival, ConversationKey, DeliveryState, DeliveryStatus, Message, Unsupported
+from belino.domain.outcome import Finding
+from belino.domain.ports import Accept, AdapterContext, Hook, HookAnswer, Question, hand_in
+from belino.domain.reply import Parcel, ParcelKind, Receipt
+from belino.net.guard import host_of
+from belino.net.json_fields import Raw, from_json, line, words
+from belino.net.redact import Secret
+from belino.net.rest import HookInbox, Latest, check_base_url
+from belino.net.stream import retried
+
+log = logging.getLogger(__name__)
+
+OFFICIAL_URL = "https://graph.facebook.com/v26.0"
+REF_LETTERS = "wa"
+SITES = frozenset({"facebook.com", "fbsbx.com"})
+"""The platform's domains, which an account's proxy serves."""
+API, EVENTS = "Cloud API", "webhook"
+TYPING_SECONDS = 20.0
+"""WhatsApp shows typing for 25 seconds."""
+KEPT_CALLS = 10_000
+STALE = timedelta(days=8)
+"""Meta repeats a call for seven days; what is older was not sent by it now."""
+_NUMBER_ID = re.compile(r"[0-9]{5,32}")
+_TEMPLATE = re.compile(r"[a-z0-9_]{1,512}")
+_LANGUAGE = re.compile(r"[a-z]{2,3}(_[A-Z]{2,3})?")
+
+SETUP = (
+    Question(
+        key="phone_number_id",
+        ask="Which id does the phone number have? (digits; it is not the phone number)",
+        tells="Make the app: https://developers.facebook.com/apps, Create App, use case Connect with customers\n"
+        "through WhatsApp. The id stands under WhatsApp, API Setup, below the number.",
+        when=("mode", "cloud"),
+    ),
+    Question(
+        key="token",
+        ask="Which access token does the system user have?",
+        secret=True,
+        tells="Meta Business Suite, Settings, System users, Add; assign the app and the WhatsApp account to it;\n"
+        "Generate token, never expires, with whatsapp_business_messaging and whatsapp_business_management.",
+        when=("mode", "cloud"),
+    ),
+    Question(
+        key="app_secret",
+        ask="Which App Secret does the app have?",
+        secret=True,
+        tells="App Dashboard, App settings, Basic, App secret, Show. Meta signs its calls with it.",
+        when=("mode", "cloud"),
+    ),
+    Question(
+        key="verify_token",
+        ask="Which verify token shall Meta show when it first calls? (any long word that you choose)",
+        secret=True,
+        tells="Set public_url to the https:// address at which Meta reaches belino, which then registers itself; or\n"
+        "enter https://YOUR-HOST/hooks/whatsapp/default and this word under WhatsApp, Configuration, Webhook.\n"
+        "In either case subscribe there to the field messages.",
+        when=("mode", "cloud"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings of one phone number."""
+
+    mode: Literal["cloud"] = field(
+        default="cloud", metadata={"says": "How belino reaches WhatsApp: `cloud` is Meta's Cloud API for businesses."}
+    )
+    token: Secret | None = field(
+        default=None, metadata={"says": "The access token of a system user; required for mode cloud."}
+    )
+    phone_number_id: str = field(
+        default="", metadata={"says": "Meta's id of the phone number, from API Setup; required for mode cloud."}
+    )
+    app_secret: Secret | None = field(
+        default=None, metadata={"says": "The secret that Meta signs its calls with; required for mode cloud."}
+    )
+    verify_token: Secret | None = field(
+        default=None,
+        metadata={"says": "A word that you choose, which Meta shows when it first calls; required for mode cloud."},
+    )
+    public_url: str | None = field(
+        default=None, metadata={"says": "The URL at which Meta reaches belino, which registers it for this number."}
+    )
+    api_url: str = field(
+        default=OFFICIAL_URL,
+        metadata={"says": "The URL of the Cloud API with its version; or of a server of your own."},
+    )
+    files_url: str | None = field(
+        default=None, metadata={"says": "The URL of the files of a server of your own, if it differs."}
+    )
+    link_previews: bool = field(default=True, metadata={"says": "Whether WhatsApp shows previews of links in answers."})
+    read_receipts: bool = field(
+        default=True,
+        metadata={"says": "Whether people see typing, and that their message is read, once the agent works on it."},
+    )
+    template: str | None = field(
+        default=None,
+        metadata={
+            "says": "The name of an approved template with one variable, which takes answers to people who have not "
+            "written for 24 hours; without it they are held."
+        },
+    )
+    template_language: str = field(default="en", metadata={"says": "The language code of the template."})
+
+    def __post_init__(self) -> None:
+        for key, where in (
+            ("token", "System users"),
+            ("app_secret", "App settings, Basic, or anybody could speak as WhatsApp"),
+            ("verify_token", "your own choice, such as from `openssl rand -hex 16`"),
+        ):
+            held: Secret | None = getattr(self, key)
+            if held is None or not _is_word(held.reveal()):
+                raise ConfigError(f"{key} is needed for mode cloud, as one word without spaces; it comes from {where}")
+        if not _NUMBER_ID.fullmatch(self.phone_number_id):
+            raise ConfigError("phone_number_id must be digits, from WhatsApp, API Setup; it is not the phone number")
+        if self.template is not None and not _TEMPLATE.fullmatch(self.template):
+            raise ConfigError("template must be a template's name: lower-case letters, digits and _")
+        if not _LANGUAGE.fullmatch(self.template_language):
+            raise ConfigError("template_language must be a code such as en or pt_BR")
+        check_base_url("api_url", self.api_url)
+        if self.files_url is not None:
+            check_base_url("files_url", self.files_url)
+        if self.public_url is not None:
+            check_base_url("public_url", self.public_url, plain_nearby=not is_official(self))
+
+    @property
+    def files_host(self) -> str:
+        """The only host that gets the token to download files."""
+        if self.files_url is not None:
+            return host_of(self.files_url)
+        return FILES_HOST if is_official(self) else host_of(self.api_url)
+
+
+def is_official(config: Config) -> bool:
+    """Whether the calls go to Meta itself."""
+    return host_of(config.api_url) == host_of(OFFICIAL_URL)
+
+
+def hosts(config: Config) -> frozenset[str]:
+    """Hosts that may receive the token: those of the API and of its files."""
+    return frozenset({host_of(config.api_url), config.files_host})
+
+
+class Adapter:
+    """One business phone number on WhatsApp."""
+
+    platform: ClassVar[str] = PLATFORM
+    limits: Limits = LIMITS
+    works: ClassVar[Sequence[Capabilities]] = WORKS
+
+    def __init__(self, config: Config, context: AdapterContext) -> None:
+        assert config.token is not None, "a configuration without a token is refused"
+        self._config = config
+        self._context = context
+        self._client = CloudClient(
+            context.http,
+            context.clock,
+            api_url=config.api_url,
+            token=config.token,
+            number=config.phone_number_id,
+            works=lambda: context.report(API),
+        )
+        self._template = Template(name=config.template, language=config.template_language) if config.template else None
+        self._pacing = CloudPacing(context.clock)
+        self._uploads = Uploads(self._client)
+        self._me = CloudNumber(id=config.phone_number_id)
+        self._hooks = HookInbox()
+        self._taken: Latest[str, None] = Latest(KEPT_CALLS)
+        """The signatures of calls that were stored."""
+        self._let_in = asyncio.Event()
+        self._last: Latest[str, str] = Latest()
+        """By person, their newest message that is not marked as read."""
+        self._typing: Latest[str, tuple[str, float]] = Latest()
+        """By person, the message that typing was shown for, and when."""
+        self._closed: Latest[str, None] = Latest()
+        """People to whom only a template can be sent, as far as Meta has told."""
+        self._texts: Latest[str, None] = Latest()
+        """Our latest messages that a template can replace, by id."""
+        self._reactions: Latest[tuple[str, str], str] = Latest()
+        """Our latest reactions, by person and message."""
+
+    async def run(self, accept: Accept, cursor: str | None) -> None:
+        """Take webhooks until cancelled; Meta repeats for a week what was not acknowledged."""
+        self._let_in.clear()
+        told = (await retried(self._introduce, clock=self._context.clock)).told
+        digits = "".join(filter(str.isdigit, words(told, "display_phone_number")))
+        self._me = CloudNumber(id=self._config.phone_number_id, digits=digits, name=line(told, "verified_name"))
+        self._let_in.set()
+        async with asyncio.TaskGroup() as group:
+            registering = group.create_task(self._register())
+            try:
+                await self._hooks.run(accept)
+            finally:
+                registering.cancel()
+
+    async def connected(self) -> None:
+        """Wait until Meta has accepted the token."""
+        await self._let_in.wait()
+
+    async def send(self, parcel: Parcel) -> Receipt:
+        """Send one message: outside the 24 hours after the person's last one as the template, or not at all."""
+        channel = parcel.conversation.channel
+        await self._read(channel)
+        template = self._template if channel in self._closed else None
+        if channel in self._closed and template is None:
+            raise self._withheld()
+        receipt = await self._pacing.call(channel, lambda: self._sent(parcel, template))
+        self._typing.pop(channel, None)
+        if parcel.kind is ParcelKind.TEXT and template is None and self._template is not None:
+            self._texts.keep(receipt.message_id, None)
+        return receipt
+
+    async def _sent(self, parcel: Parcel, template: Template | None) -> Receipt:
+        sending = partial(send, self._client, self._uploads, parcel, previews=self._config.link_previews)
+        try:
+            return await sending(template=template)
+        except WindowClosed:
+            self._closed.keep(parcel.conversation.channel, None)
+            if template is not None:
+                raise
+            if self._template is None:
+                raise self._withheld() from None
+        return await sending(template=self._template)
+
+    def _withheld(self) -> WindowClosed:
+        return WindowClosed(
+            "more than 24 hours have passed since the person last wrote, and WhatsApp then accepts only a template; "
+            f"name one in adapters.{PLATFORM}.template, or send it again once they have written"
+        )
+
+    async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
+        """Set our reaction, of which WhatsApp shows one to a message; a later one replaces it."""
+        shown, place = emoji_character(emoji), (conversation.channel, message_id)
+        if not added and self._reactions.get(place, shown) != shown:
+            return  # another one replaced it
+        await self._pacing.call(
+            conversation.channel, lambda: react(self._client, conversation, message_id, shown if added else "")
+        )
+        self._reactions.pop(place, None)
+        if added:
+            self._reactions.keep(place, shown)
+
+    async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
+        """Show typing at the person's last message, which marks it as read."""
+        channel, now = conversation.channel, self._context.clock.monotonic()
+        if is_group(conversation) or not self._config.read_receipts:
+            raise Undeliverable("WhatsApp shows no typing here")
+        shown, since = self._typing.get(channel, ("", 0.0))
+        last = self._last.get(channel, shown)
+        if not last:
+            raise Undeliverable("WhatsApp shows typing only at a message of the last hours")
+        if last != shown or now - since >= TYPING_SECONDS:
+            await mark_read(self._client, last, typing=True)
+            self._last.pop(channel, None)
+            self._typing.keep(channel, (last, now))
+
+    async def _read(self, channel: str) -> None:
+        """Mark the person's last message as read, if typing has not done so."""
+        last = self._last.pop(channel, "")
+        if last and self._config.read_receipts:
+            try:
+                await mark_read(self._client, last, typing=False)
+            except AdapterError as error:
+                log.info("a message could not be marked as read: %s", type(error).__name__)
+
+    async def direct(self, sender: str) -> str:
+        """A direct chat has the id of its person."""
+        return sender
+
+    def own_name(self) -> str:
+        """The number's verified name."""
+        return self._me.name
+
+    def open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Download the bytes of a ref by a fresh URL."""
+        host, official = self._config.files_host, is_official(self._config)
+        return CloudDownload(self._client, ref, files_host=host, is_official=official).open()
+
+    async def check(self) -> Sequence[Finding]:
+        """Token, number, webhook and clock, for the doctor."""
+        return await check_number(self._client, name=f"{PLATFORM}:{self._context.account}", hook=self._hook)
+
+    def screen_hook(self, hook: Hook) -> HookAnswer | None:
+        """Refuse a call that is neither a handshake nor signed; verifying the signature needs the body."""
+        if hook.method == "GET":
+            answer = handshake(hook, self._config.verify_token)
+            return answer if answer.status != 200 else None
+        if hook.method != "POST":
+            return HookAnswer(status=405)
+        return None if may_be_signed(hook) else HookAnswer(status=401)
+
+    async def take_hook(self, hook: Hook) -> HookAnswer:
+        """Accept one call: its signature is verified before its content, and 200 is answered only after commit."""
+        if (refused := self.screen_hook(hook)) is not None:
+            return refused
+        if hook.method == "GET":
+            return handshake(hook, self._config.verify_token)
+        if not is_signed(hook, self._config.app_secret):
+            return HookAnswer(status=401)
+        signature = hook.headers[SIGNATURE]
+        if signature in self._taken:  # a replay, or a repetition of what we acknowledged
+            return HookAnswer(status=200)
+        payload, view = from_json(hook.body), self._view()
+        arrivals = parse(payload, view)
+        if max(arrival.sent for arrival in arrivals) < view.received - STALE:
+            return HookAnswer(status=403)
+        answer = await self._hooks.take(lambda accept: self._take(payload, arrivals, view, accept))
+        if answer.status == 200:
+            self._taken.keep(signature, None)
+        return answer
+
+    def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
+        """The arrivals of a recorded call."""
+        me = CloudNumber(id=words(known, "number"), digits=words(known, "digits"), name=words(known, "name"))
+        listed = known.get("texts")
+        texts = frozenset(map(str, listed)) if isinstance(listed, list) else frozenset[str]()
+        return parse(payload, CloudParseContext(account=self._context.account, me=me, received=received, texts=texts))
+
+    async def _introduce(self) -> CloudAnswer:
+        return await self._client.look(self._client.number, fields="verified_name,display_phone_number")
+
+    @property
+    def _hook(self) -> str:
+        return f"/hooks/{PLATFORM}/{quote(self._context.account, safe='')}"
+
+    async def _register(self) -> None:
+        """Have Meta send the number's events to our address: several numbers of one app then have one each."""
+        if self._config.public_url is None or self._config.verify_token is None:
+            return
+        where = {
+            "override_callback_uri": f"{self._config.public_url.rstrip('/')}{self._hook}",
+            "verify_token": self._config.verify_token.reveal(),
+        }
+        try:
+            await retried(lambda: self._client.post("", {"webhook_configuration": where}), clock=self._context.clock)
+        except AdapterError as error:
+            self._context.report(EVENTS, f"Meta does not send events to public_url: {error}")
+        else:
+            self._context.report(EVENTS)
+
+    async def _take(self, payload: Raw, arrivals: Sequence[Arrival], view: CloudParseContext, accept: Accept) -> None:
+        if foreign := sorted(numbers_in(payload) - {self._me.id}):
+            says = f"events of the phone number {foreign[0][:32]} come here and are not read; give it an account"
+            self._context.report("other numbers", f"{says} of its own with public_url", is_note=True)
+        self._context.parsed(payload, lambda: _known(view), arrivals)
+        for arrival in arrivals:
+            self._note(arrival)
+        await hand_in(accept, [(arrival, None) for arrival in arrivals])
+
+    def _note(self, arrival: Arrival) -> None:
+        """Remember what sending needs: who wrote last, and to whom WhatsApp delivers only later."""
+        channel = arrival.conversation.channel
+        match arrival:
+            case Message() | Unsupported(is_event=False) if arrival.author.id == channel:
+                self._last.keep(channel, arrival.id)
+                self._closed.pop(channel, None)
+            case DeliveryStatus(state=DeliveryState.AGAIN) if arrival.message_id not in self._texts:
+                self._pacing.too_fast(channel)
+            case DeliveryStatus(state=DeliveryState.AGAIN | DeliveryState.HELD):
+                self._closed.keep(channel, None)
+
+    def _view(self) -> CloudParseContext:
+        return CloudParseContext(
+            account=self._context.account,
+            me=self._me,
+            received=self._context.clock.now(),
+            texts=frozenset(self._texts),
+        )
+
+
+def _known(view: CloudParseContext) -> Mapping[str, object]:
+    told = {"number": view.me.id, "digits": view.me.digits, "name": view.me.name}
+    return {**told, "texts": sorted(view.texts)}
+
+
+def _is_word(text: str) -> bool:
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text

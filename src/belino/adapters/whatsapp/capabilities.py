@@ -1,0 +1,105 @@
+"""Capabilities of the Cloud API: its limits by the documentation, and what works on WhatsApp.
+
+https://developers.facebook.com/documentation/business-messaging/whatsapp/business-phone-numbers/media
+"""
+
+from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, SendAs
+
+MB = 1024 * 1024
+IMAGE_BYTES, SOUND_BYTES, DOCUMENT_BYTES = 5 * MB, 16 * MB, 100 * MB
+STICKER_BYTES, MOVING_STICKER_BYTES, STICKER_SIDE = 100 * 1024, 500 * 1024, 512
+TEXT_CHARS, CAPTION_CHARS = 4_096, 1_024
+TEMPLATE_CHARS = 900
+"""A template has 1024 characters, of which the operator's own words are a part."""
+
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+UPLOADS = frozenset(
+    {
+        "text/plain", "application/pdf", "application/msword", "application/vnd.ms-excel",
+        "application/vnd.ms-powerpoint", f"{_OFFICE}wordprocessingml.document", f"{_OFFICE}spreadsheetml.sheet",
+        f"{_OFFICE}presentationml.presentation",
+    }
+)  # fmt: skip
+"""The documents that Meta takes."""
+TEXTS = frozenset(
+    {
+        "text/csv", "text/markdown", "text/html", "text/xml", "text/calendar", "text/x-python", "application/json",
+        "application/xml", "application/x-yaml", "image/svg+xml",
+    }
+)  # fmt: skip
+"""What is text, too: it is uploaded as such, under its own name."""
+
+_OPUS = FileLimit(max_bytes=SOUND_BYTES, codecs=frozenset({"opus"}), caption=False)
+_FILES = {
+    SendAs.PHOTO: FileLimit(max_bytes=IMAGE_BYTES, mimes=frozenset({"image/jpeg", "image/png"})),
+    SendAs.VIDEO: FileLimit(max_bytes=SOUND_BYTES, mimes=frozenset({"video/mp4", "video/3gpp"})),
+    SendAs.AUDIO: FileLimit(
+        max_bytes=SOUND_BYTES,
+        mimes=frozenset({"audio/aac", "audio/amr", "audio/mpeg", "audio/mp4", "audio/ogg"}),
+        caption=False,
+        apart={"audio/ogg": _OPUS},
+    ),
+    SendAs.VOICE: FileLimit(
+        max_bytes=SOUND_BYTES, mimes=frozenset({"audio/ogg"}), codecs=frozenset({"opus"}), caption=False
+    ),
+    SendAs.STICKER: FileLimit(
+        max_bytes=STICKER_BYTES,
+        moving_bytes=MOVING_STICKER_BYTES,
+        mimes=frozenset({"image/webp"}),
+        side=STICKER_SIDE,
+        max_ratio=1,
+        caption=False,
+    ),
+    SendAs.DOCUMENT: FileLimit(max_bytes=DOCUMENT_BYTES, mimes=UPLOADS | TEXTS),
+}
+
+LIMITS = Limits(
+    text_chars=TEXT_CHARS,
+    split_chars=TEXT_CHARS,
+    caption_chars=CAPTION_CHARS,
+    markup=Markup.LIGHT,
+    once=Once.UNCERTAIN,
+    files=_FILES,
+    fetch_bytes=DOCUMENT_BYTES,
+)
+
+WORKS = (
+    Capabilities(
+        thing=Capability.TEXT, comes="yes, captions too", goes="yes, formatted; long text in several messages"
+    ),
+    Capabilities(thing=Capability.PICTURE, comes=YES, goes="yes, up to 5 MB"),
+    Capabilities(thing=Capability.VIDEO, comes=YES, goes="yes, up to 16 MB"),
+    Capabilities(thing=Capability.SOUND, comes=YES, goes="yes, up to 16 MB"),
+    Capabilities(thing=Capability.VOICE, comes=YES, goes="yes; other sound is made into one if the agent asks for it"),
+    Capabilities(
+        thing=Capability.FILE,
+        comes="yes, up to 100 MB",
+        goes="yes, up to 100 MB: PDF, Word, Excel, PowerPoint and text; WhatsApp takes no others",
+    ),
+    Capabilities(
+        thing=Capability.STICKER,
+        comes="yes, still and animated (WebP)",
+        goes="yes, WebP of 512 × 512 pixels if the agent asks for one: 100 KB, animated 500 KB",
+    ),
+    Capabilities(thing=Capability.ALBUM, comes="as several messages, which are answered together"),
+    Capabilities(
+        thing=Capability.REPLY,
+        comes="yes, with the media of the message that is answered, if belino heard it",
+        goes="answers in groups are replies to what they answer",
+    ),
+    Capabilities(thing=Capability.FORWARD, comes="yes; WhatsApp does not say from whom"),
+    Capabilities(thing=Capability.MENTION, comes="in groups: `@` and the number, and replies to the agent"),
+    Capabilities(thing=Capability.PREVIEW, comes="advertisements that people came from", goes="of links"),
+    Capabilities(
+        thing=Capability.PLACE,
+        comes="places, contacts, orders and answers to buttons, lists and forms, as lines of text; no polls",
+    ),
+    Capabilities(thing=Capability.EDIT, comes="yes, where the number is used in the WhatsApp Business app, too"),
+    Capabilities(thing=Capability.DELETION, comes="yes, where the number is used in the WhatsApp Business app, too"),
+    Capabilities(thing=Capability.REACTION, comes="yes, to messages of the agent", goes="yes, one to a message"),
+    Capabilities(thing=Capability.TYPING, goes="in direct chats, while a turn runs; it marks the message as read"),
+    Capabilities(
+        thing=Capability.OTHER,
+        comes="told as unsupported, with what it was: polls, pins, changed numbers, news of the account",
+    ),
+)

@@ -1,0 +1,121 @@
+"""Errors of the Cloud API: Meta's codes in words, and what each means for a parcel.
+
+https://developers.facebook.com/documentation/business-messaging/whatsapp/support/error-codes
+"""
+
+from collections.abc import Mapping
+
+from belino.domain.errors import AdapterError, RateLimited, Unauthorized, Undeliverable, Withheld
+from belino.net.json_fields import Raw, line, table, whole
+from belino.net.redact import redact
+
+NOT_SUPPORTED, WINDOW_CLOSED, PAIR_LIMIT = 131051, 131047, 131056
+THROUGHPUT, ACCOUNT_CALLS, APP_CALLS, NUMBER_CALLS = 130429, 80007, 4, 133016
+NO_SUCH_OBJECT = (100, 33)
+"""The code and its former subcode for an id that is unknown, or was deleted."""
+_WAITS = {THROUGHPUT: 1.0, ACCOUNT_CALLS: 60.0, APP_CALLS: 60.0, NUMBER_CALLS: 300.0}
+# The operator has to act: no answer is lost until then.
+_ACCOUNT = frozenset({0, 3, 10, 190, 368, 131005, 131031, 131042, 131045, 133010, *range(200, 300)})
+_PASSING = frozenset({1, 2, 131000, 131016, 131057, 133004})
+_LATER = frozenset({WINDOW_CLOSED, 131048})
+
+WORDS: Mapping[int, str] = {
+    0: "Meta does not accept the access token; make a new one under System users",
+    3: "the access token lacks the permission whatsapp_business_messaging",
+    4: "the app has made too many calls",
+    10: "the access token lacks the permission whatsapp_business_messaging, or it was withdrawn",
+    33: "the phone number was deleted",
+    100: "Meta does not accept a parameter",
+    190: "the access token has expired; make a permanent one under System users",
+    368: "the account is blocked for a time, for a violation of WhatsApp's policies",
+    80007: "the WhatsApp Business account has made too many calls",
+    130429: "the number has reached its limit of messages per second",
+    130472: "WhatsApp did not deliver it, because the person's number is part of an experiment",
+    130497: "the account may not write to people in this country",
+    131005: "the access token lacks a permission for this number",
+    131008: "Meta misses a parameter",
+    131009: "Meta does not accept a parameter's value",
+    131021: "the number cannot write to itself",
+    131026: "WhatsApp cannot deliver it: the person is not there, has an old version, or has not accepted the terms",
+    131030: "a test number may write only to numbers on its list (App Dashboard, WhatsApp, API Setup)",
+    131031: "the account is locked; see Business Support in Meta Business Suite",
+    131037: "the number has no approved display name yet",
+    131042: "there is a problem with the account's payment; see the billing settings",
+    131045: "the number is not registered for the Cloud API",
+    131047: "more than 24 hours have passed since the person last wrote",
+    131048: "too many messages of this number were blocked or reported, so that WhatsApp limits it",
+    131049: "WhatsApp did not deliver it, to keep the person's number of business messages low",
+    131050: "the person does not want such messages",
+    131051: "WhatsApp does not support this kind of message",
+    131052: "the person's file could not be downloaded by WhatsApp",
+    131053: "WhatsApp could not read the file",
+    131056: "too many messages to this person in a short time",
+    131057: "the account is in maintenance",
+    132000: "the template has another number of variables; it needs exactly one, {{1}}",
+    132001: "there is no such template in this language, or it is not approved",
+    132005: "the text is too long for the template",
+    132007: "the template violates WhatsApp's policies",
+    132012: "the template's variable has another format",
+    132015: "the template is paused for its quality",
+    132016: "the template was paused too often, and is disabled",
+    133004: "the server is unavailable for a moment",
+    133010: "the number is not registered for the Cloud API",
+    133016: "the number was registered too often",
+}
+
+
+class WhatsAppRefused(Undeliverable):
+    """A refused call, with Meta's code; no retry helps."""
+
+    def __init__(self, message: str, *, code: int, subcode: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+        self.subcode = subcode
+
+
+class WindowClosed(Withheld):
+    """The person has not written for 24 hours: only a template is accepted."""
+
+
+class PairLimited(RateLimited):
+    """Too many messages to one person; those to others may go on."""
+
+
+def in_words(error: Raw) -> str:
+    """Meta's error, from an answer or a webhook, as a sentence with its code."""
+    code = whole(error, "code")
+    details = line(table(error, "error_data"), "details") or line(error, "details")
+    told = redact(details or line(error, "message") or line(error, "title"))
+    known = WORDS.get(code) if code is not None else None
+    said = f"{known} ({told})" if known and told and code in (100, 131008, 131009, 131053) else known or told
+    return f"{said or 'Meta gives no reason'}{'' if code is None else f' [{code}]'}"
+
+
+def refusal(method: str, error: Raw, *, wait: float | None) -> AdapterError | None:
+    """An error object as a domain error; None without a code. `wait`: the seconds that the answer asks for."""
+    code, said = whole(error, "code"), in_words(error)
+    if code is None:
+        return None
+    if code == PAIR_LIMIT:
+        return PairLimited(said, retry_after=wait or 1.0)
+    if code in _WAITS:
+        return RateLimited(said, retry_after=_WAITS[code] if wait is None else wait)
+    if code in _ACCOUNT:
+        return Unauthorized(said)
+    if code == WINDOW_CLOSED:
+        return WindowClosed(said)
+    if code in _LATER:
+        return Withheld(said)
+    if code in _PASSING:
+        return AdapterError(f"Meta failed at {method}: {said}")
+    return WhatsAppRefused(said, code=code, subcode=whole(error, "error_subcode") or 0)
+
+
+def comes_later(code: int) -> bool:
+    """Whether what a status reports as failed is accepted later."""
+    return code in _LATER
+
+
+def was_too_fast(code: int) -> bool:
+    """Whether what a status reports as failed was only sent too fast."""
+    return code in (PAIR_LIMIT, THROUGHPUT)

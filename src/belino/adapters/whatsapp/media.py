@@ -1,0 +1,137 @@
+"""Media of messages: files as refs that hold ids only, and their bytes by URLs that are valid for five minutes."""
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
+from belino.adapters.whatsapp.client import CloudClient
+from belino.adapters.whatsapp.errors import NO_SUCH_OBJECT, WhatsAppRefused
+from belino.domain.errors import MediaError, MediaExpired, MediaRefused
+from belino.domain.media import MediaKind, MediaRef, kind_of
+from belino.domain.message import SourceMessage
+from belino.net.guard import host_of, parse_url
+from belino.net.json_fields import UNKNOWN_MIME, Raw, count, line, mime, table, words, yes
+from belino.net.rest import LinkedFile
+from belino.net.stream import retried
+
+FILES_HOST = "lookaside.fbsbx.com"
+FILE_PATH = "/whatsapp_business/attachments/"
+"""The token is sent to no other page of that host."""
+NAME_CHARS = 255
+_MEDIA_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_HEX = re.compile(r"[0-9a-fA-F]{64}")
+_STEPS = re.compile(r"(?i)/(?:\.|%2e){1,2}(?:[/?]|%2f|$)|\\|%5c|%00")
+_KINDS = {
+    "image": (MediaKind.IMAGE, "image/jpeg"),
+    "video": (MediaKind.VIDEO, "video/mp4"),
+    "audio": (MediaKind.AUDIO, "audio/ogg"),
+    "document": (None, UNKNOWN_MIME),
+    "sticker": (MediaKind.STICKER, "image/webp"),
+}
+
+
+def refs_of(message: Raw, source: SourceMessage) -> tuple[MediaRef, ...]:
+    """The file of a message, which has at most one."""
+    kind = words(message, "type")
+    file = table(message, kind)
+    media_id = words(file, "id")
+    if kind not in _KINDS or not _MEDIA_ID.fullmatch(media_id):
+        return ()
+    form, usual = _KINDS[kind]
+    told = mime(file, "mime_type", usual)
+    if kind == "audio" and yes(file, "voice"):
+        form = MediaKind.VOICE
+    checksum = as_sha256(words(file, "sha256"))
+    return (
+        source.ref(
+            item=media_id,
+            kind=form or kind_of(told),
+            mime=told,
+            locator={"media": media_id, **({"sha256": checksum} if checksum else {})},
+            file_name=line(file, "filename", most=NAME_CHARS) or None,
+            size=count(file, "file_size"),
+            caption=words(file, "caption") or None,
+            file_id=checksum or None,
+        ),
+    )
+
+
+def uploaded_ref(media_id: str, kind: MediaKind, mime_type: str, source: SourceMessage) -> MediaRef:
+    """The ref of a file that we uploaded."""
+    return source.ref(item=media_id, kind=kind, mime=mime_type, locator={"media": media_id})
+
+
+def as_sha256(told: str) -> str:
+    """A checksum in lower-case hex: webhooks have it in base64, and answers in hex; empty if it is neither."""
+    if _HEX.fullmatch(told):
+        return told.lower()
+    try:
+        raw = base64.b64decode(told, validate=True)
+    except (binascii.Error, ValueError):
+        return ""
+    return raw.hex() if len(raw) == 32 else ""
+
+
+class CloudDownload(LinkedFile):
+    """Downloads a file: its id gives a fresh URL, whose bytes must have the checksum that Meta tells."""
+
+    gone = frozenset({401, 403, 404, 410})
+
+    def __init__(self, client: CloudClient, ref: MediaRef, *, files_host: str, is_official: bool) -> None:
+        """`files_host` is the only one that gets the token; a server of one's own may have other paths."""
+        super().__init__(ref, client.clock, get=client.file)
+        self._client = client
+        self._files_host = files_host
+        self._is_official = is_official
+        self._checksums = {ref.locator.get("sha256", "")} - {""}
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The bytes, verified at their end."""
+        async with super().open() as chunks, aclosing(self._verified(chunks)) as verified:
+            yield verified
+
+    async def first_link(self) -> str:
+        """The URL; files that Meta no longer has are refused here, without another try: it blocks who asks often."""
+        return await retried(self.link, clock=self._clock, lasting=(WhatsAppRefused,))
+
+    async def link(self) -> str:
+        media_id = self._ref.locator.get("media", "")
+        if not _MEDIA_ID.fullmatch(media_id):
+            raise MediaRefused(f"{self.shown} names no file of WhatsApp")
+        try:
+            told = (await self._client.look(media_id, phone_number_id=self._client.number)).told
+        except WhatsAppRefused as error:
+            if (error.code, error.subcode) == NO_SUCH_OBJECT or error.code == NO_SUCH_OBJECT[0]:
+                raise self._expired() from error
+            raise MediaRefused(f"WhatsApp does not hand out {self.shown}: {error}") from error
+        if checksum := as_sha256(words(told, "sha256")):
+            self._checksums.add(checksum)
+        return self._checked(words(told, "url"))
+
+    def _checked(self, url: str) -> str:
+        """The URL, if it leads to Meta's files and nowhere else, where the token would be shown."""
+        rest = parse_url(url).rest
+        is_file = rest.startswith(FILE_PATH) or not self._is_official
+        if host_of(url) != self._files_host or not is_file or _STEPS.search(rest):
+            raise MediaRefused("Meta named no URL of its own for this file")
+        return url
+
+    async def _verified(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+        digest = hashlib.sha256()
+        async for chunk in chunks:
+            digest.update(chunk)
+            yield chunk
+        if self._checksums and self._checksums != {digest.hexdigest()}:
+            raise MediaError(f"the bytes of {self.shown} are not those that WhatsApp announced (sha256)")
+
+    def dead(self, status: int) -> MediaError:
+        return self._expired()
+
+    def _expired(self) -> MediaExpired:
+        return MediaExpired(
+            f"WhatsApp no longer has {self.shown}: it keeps files for a week; ask the sender to send it again"
+        )

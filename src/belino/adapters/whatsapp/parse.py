@@ -1,0 +1,255 @@
+"""Parse webhooks into arrivals: pure, fetches nothing, never fails; what it cannot read it reports as unsupported."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from belino.adapters.whatsapp.content import group_event, is_notice, text_of, what_it_is
+from belino.adapters.whatsapp.errors import comes_later, in_words, was_too_fast
+from belino.adapters.whatsapp.media import refs_of
+from belino.domain.message import (
+    SERVER,
+    UNKNOWN_AUTHOR,
+    UNKNOWN_NAME,
+    Arrival,
+    Author,
+    ChatType,
+    ConversationKey,
+    Deletion,
+    DeliveryState,
+    DeliveryStatus,
+    Message,
+    Presence,
+    Quote,
+    Reaction,
+    SourceMessage,
+    Unsupported,
+    as_edit,
+    as_unsupported,
+)
+from belino.net.json_fields import Raw, as_table, line, table, tables, whole, words, yes
+
+PLATFORM = "whatsapp"
+_STATES = {
+    "sent": DeliveryState.SENT,
+    "delivered": DeliveryState.DELIVERED,
+    "read": DeliveryState.READ,
+    "played": DeliveryState.READ,
+    "failed": DeliveryState.FAILED,
+}
+_PRESENCE = {"group_create": Presence.ADDED, "group_delete": Presence.REMOVED}
+_ECHOES = ("message_echoes", "smb_message_echoes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudNumber:
+    """Our own phone number: Meta's id of it, its digits, and its name."""
+
+    id: str
+    digits: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudParseContext:
+    """What parsing needs to know: the account, our number, when it was received, and what can be sent otherwise."""
+
+    account: str
+    me: CloudNumber
+    received: datetime
+    texts: frozenset[str] = field(default=frozenset())
+    """The ids of our messages that can be sent as a template."""
+
+    def conversation(self, channel: str) -> ConversationKey:
+        return ConversationKey(platform=PLATFORM, account=self.account, channel=channel)
+
+    def when(self, raw: Raw) -> datetime:
+        """The time of an item, which Meta writes as text; without one, the time it was received."""
+        at = words(raw, "timestamp")
+        is_time = at.isascii() and at.isdigit() and len(at) < 12
+        return datetime.fromtimestamp(int(at), UTC) if is_time else self.received
+
+
+def parse(payload: object, view: CloudParseContext) -> tuple[Arrival, ...]:
+    """A webhook's arrivals, at least one: what is not known is Unsupported."""
+    raw = as_table(payload)
+    found = [
+        arrival
+        for entry in tables(raw, "entry")
+        for change in tables(entry, "changes")
+        for arrival in _change(change, words(entry, "id"), view) or (_event(change, words(entry, "id"), view),)
+    ]
+    return tuple(found) or (_event(raw, words(raw, "object"), view),)
+
+
+def numbers_in(payload: Raw) -> frozenset[str]:
+    """The phone numbers of ours that a webhook is about, by Meta's ids."""
+    changes = [change for entry in tables(payload, "entry") for change in tables(entry, "changes")]
+    return frozenset(words(table(table(each, "value"), "metadata"), "phone_number_id") for each in changes) - {""}
+
+
+def _change(change: Raw, owner: str, view: CloudParseContext) -> tuple[Arrival, ...]:
+    value, field_name = table(change, "value"), words(change, "field")
+    number = words(table(value, "metadata"), "phone_number_id")
+    if number and number != view.me.id:
+        what = f"an event of the phone number {number[:32]}, which is not this account's"
+        return (_event(change, owner, view, what=what),)
+    people = _people(value)
+    found: list[Arrival] = [_said(message, people, view) for message in tables(value, "messages")]
+    for key in _ECHOES:
+        found += [_echo(message, view) for message in tables(value, key)]
+    found += [_status(status, view) for status in tables(value, "statuses")]
+    if field_name.startswith("group_"):
+        found += [_group(group, view) for group in tables(value, "groups")]
+    found += [_event(error, owner, view, what=f"an error: {in_words(error)}") for error in tables(value, "errors")]
+    return tuple(found)
+
+
+def _event(raw: Raw, owner: str, view: CloudParseContext, *, what: str = "") -> Unsupported:
+    """An event about the account as a whole, or one that is not known."""
+    written = json.dumps(raw, sort_keys=True, default=str, ensure_ascii=True)
+    kind = line(raw, "field", most=64).replace("_", " ")
+    return Unsupported(
+        conversation=view.conversation(f"{SERVER}{owner[:64] or 'unknown'}"),
+        id=f"event-{hashlib.sha256(written.encode()).hexdigest()[:24]}",
+        author=UNKNOWN_AUTHOR,
+        sent=view.received,
+        what=what or (f"an event of the kind {kind}" if kind else "a call of an unknown form"),
+        chat_type=ChatType.CHANNEL,
+        is_event=True,
+    )
+
+
+def _people(value: Raw) -> Mapping[str, Author]:
+    """The people of a webhook, by each of their ids."""
+    found: dict[str, Author] = {}
+    for contact in tables(value, "contacts"):
+        profile = table(contact, "profile")
+        for own in filter(None, (words(contact, "wa_id"), words(contact, "user_id"))):
+            name, user = line(profile, "name"), line(profile, "username")
+            found[own] = Author(id=own, name=name or user or own, other_names=(user,) if user and name else ())
+    return found
+
+
+def _sender(message: Raw, people: Mapping[str, Author]) -> Author:
+    """The sender, by the phone number; people who hide it have an id of Meta's for this business."""
+    own = words(message, "from") or words(message, "from_user_id")
+    return people.get(own) or (Author(id=own, name=own) if own else UNKNOWN_AUTHOR)
+
+
+def _said(raw: Raw, people: Mapping[str, Author], view: CloudParseContext) -> Arrival:
+    author, group = _sender(raw, people), words(raw, "group_id")
+    where = view.conversation(group or author.id)
+    sort = ChatType.GROUP if group else ChatType.DIRECT
+    own_id = words(raw, "id") or _event(raw, where.channel, view).id
+    match words(raw, "type"):
+        case "reaction" if target := words(table(raw, "reaction"), "message_id"):
+            emoji = words(table(raw, "reaction"), "emoji")
+            return Reaction(
+                conversation=where,
+                id=own_id,
+                message_id=target,
+                author=author,
+                sent=view.when(raw),
+                emoji=emoji,
+                added=bool(emoji),
+                chat_type=sort,
+                replaces=True,
+            )
+        case "revoke" if target := words(table(raw, "revoke"), "original_message_id"):
+            return Deletion(
+                conversation=where, id=own_id, message_id=target, author=author, sent=view.when(raw), chat_type=sort
+            )
+        case "edit" if target := words(table(raw, "edit"), "original_message_id"):
+            now = {**table(table(raw, "edit"), "message"), "timestamp": raw.get("timestamp")}
+            return as_edit(_message(now, where, target, author, view), own_id, view.when(raw))
+    return _message(raw, where, own_id, author, view)
+
+
+def _message(
+    raw: Raw, where: ConversationKey, own_id: str, author: Author, view: CloudParseContext
+) -> Message | Unsupported:
+    sent, text, context = view.when(raw), text_of(raw), table(raw, "context")
+    is_direct = where.channel == author.id
+    refs = refs_of(raw, SourceMessage(where=where, message_id=own_id, sent=sent))
+    is_forwarded = yes(context, "forwarded") or yes(context, "frequently_forwarded")
+    message = Message(
+        conversation=where,
+        id=own_id,
+        author=author,
+        sent=sent,
+        text=text,
+        media=refs,
+        chat_type=ChatType.DIRECT if is_direct else ChatType.GROUP,
+        channel_name=author.name if is_direct and author.name != UNKNOWN_NAME else None,
+        addressed=is_direct or _names_me(text, context, view.me),
+        reply_to=words(context, "id") or None,
+        forward=Quote() if is_forwarded else None,
+        mentions_another=not is_direct and _names_another(text, view.me),
+    )
+    if tables(raw, "errors") or not (text or refs):
+        return as_unsupported(message, what_it_is(raw), is_notice=is_notice(raw))
+    return message
+
+
+def _names_me(text: str, context: Raw, me: CloudNumber) -> bool:
+    """Whether a message of a group is a reply to ours, or mentions our number."""
+    return bool(me.digits) and (words(context, "from") == me.digits or f"@{me.digits}" in text)
+
+
+def _names_another(text: str, me: CloudNumber) -> bool:
+    mentions = (word[1:].rstrip(".,;:!?)") for word in text.split() if word.startswith("@"))
+    return any(name.isdigit() and len(name) >= 7 and name != me.digits for name in mentions)
+
+
+def _echo(raw: Raw, view: CloudParseContext) -> Message | Unsupported:
+    """A message that a person of the business wrote in WhatsApp's own app."""
+    where = view.conversation(words(raw, "to") or words(raw, "to_user_id") or UNKNOWN_AUTHOR.id)
+    own = words(raw, "from") or view.me.digits or UNKNOWN_AUTHOR.id
+    author = Author(id=own, name=view.me.name or own)
+    said = _message(raw, where, words(raw, "id") or _event(raw, where.channel, view).id, author, view)
+    return replace(said, addressed=False, channel_name=None, chat_type=ChatType.DIRECT)
+
+
+def _status(raw: Raw, view: CloudParseContext) -> DeliveryStatus | Unsupported:
+    """A report about a message of ours; in a group there is one for each person."""
+    own, status = words(raw, "id"), words(raw, "status")
+    channel = words(raw, "recipient_id") or words(raw, "recipient_user_id")
+    state = _STATES.get(status)
+    if not own or not channel or state is None:
+        return _event(raw, channel, view, what=f"a status of the kind {line(raw, 'status', most=64) or 'unknown'}")
+    person = words(raw, "recipient_participant_id") or words(raw, "recipient_participant_user_id")
+    errors = tables(raw, "errors")
+    code = whole(errors[0], "code") or 0 if errors else 0
+    if state is DeliveryState.FAILED and was_too_fast(code):
+        state = DeliveryState.AGAIN
+    elif state is DeliveryState.FAILED and comes_later(code):
+        state = DeliveryState.AGAIN if own in view.texts else DeliveryState.HELD
+    return DeliveryStatus(
+        conversation=view.conversation(channel),
+        id=":".join(filter(None, (own, status, person))),
+        message_id=own,
+        sent=view.when(raw),
+        state=state,
+        reason=in_words(errors[0]) if errors else "",
+    )
+
+
+def _group(raw: Raw, view: CloudParseContext) -> Unsupported:
+    """A change of a group, of which only its creation and its end are about ourselves."""
+    kind, failed = words(raw, "type"), bool(tables(raw, "errors"))
+    group = words(raw, "group_id")
+    return Unsupported(
+        conversation=view.conversation(group or f"{SERVER}groups"),
+        id=_event(raw, group, view).id,
+        author=UNKNOWN_AUTHOR,
+        sent=view.when(raw),
+        what=group_event(raw),
+        chat_type=ChatType.GROUP,
+        channel_name=line(raw, "subject") or None,
+        is_notice=True,
+        is_event=True,
+        presence=None if failed or not group else _PRESENCE.get(kind),
+    )

@@ -1,0 +1,164 @@
+"""Send parcels, each by one visible message: text, a file that was uploaded before, a template; and mark as read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from belino.adapters.whatsapp.capabilities import TEMPLATE_CHARS, UPLOADS
+from belino.adapters.whatsapp.client import CloudClient
+from belino.adapters.whatsapp.errors import WindowClosed
+from belino.adapters.whatsapp.media import uploaded_ref
+from belino.domain.emoji import emoji_character
+from belino.domain.errors import AdapterError, NothingToEdit, Unanswered, Undeliverable
+from belino.domain.limits import SendAs
+from belino.domain.media import MediaKind, kind_of
+from belino.domain.message import ConversationKey, SourceMessage
+from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
+from belino.net.json_fields import Raw, tables, words
+from belino.net.rest import Form, Latest
+
+PRODUCT = {"messaging_product": "whatsapp"}
+UPLOAD_SECONDS = 29 * 86_400.0
+"""Meta keeps an upload for thirty days."""
+MOST_UPLOADS = 200
+_TYPES = {
+    SendAs.PHOTO: "image",
+    SendAs.VIDEO: "video",
+    SendAs.AUDIO: "audio",
+    SendAs.VOICE: "audio",
+    SendAs.STICKER: "sticker",
+    SendAs.DOCUMENT: "document",
+}
+_TAKE_CAPTIONS = frozenset({SendAs.PHOTO, SendAs.VIDEO, SendAs.DOCUMENT})
+_KINDS = {SendAs.VOICE: MediaKind.VOICE, SendAs.STICKER: MediaKind.STICKER}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """An approved template with one variable, which takes an answer once the person's last message is a day old."""
+
+    name: str
+    language: str
+
+    def fields(self, text: str) -> Mapping[str, object]:
+        """The message with this text; WindowClosed if it does not fit."""
+        said = " ".join(text.split())  # variables take no line breaks
+        if not said or len(said) > TEMPLATE_CHARS:
+            raise WindowClosed(
+                f"more than 24 hours have passed since the person last wrote, and the template takes a text of up to "
+                f"{TEMPLATE_CHARS} characters; it can be sent once they write again"
+            )
+        body = {"type": "body", "parameters": [{"type": "text", "text": said}]}
+        language = {"code": self.language}
+        return {"type": "template", "template": {"name": self.name, "language": language, "components": [body]}}
+
+
+class Uploads:
+    """Files that Meta has already: a message that is refused for its pace does not upload its file again."""
+
+    def __init__(self, client: CloudClient) -> None:
+        self._client = client
+        self._kept: Latest[tuple[str, str], tuple[str, float]] = Latest(MOST_UPLOADS)
+
+    async def put(self, file: OutgoingFile) -> str:
+        """Meta's id of a file, which is uploaded in pieces unless it is there."""
+        kind = file.mime if not _is_document(file) or file.mime in UPLOADS else "text/plain"
+        key, now = (file.sha256, kind), self._client.clock.monotonic()
+        if (kept := self._kept.get(key)) is not None and now - kept[1] < UPLOAD_SECONDS:
+            return kept[0]
+        as_told = OutgoingFile(name=file.name, mime=kind, size=file.size, sha256=file.sha256, chunks=file.chunks)
+        told = await self._client.upload(Form({**PRODUCT, "type": kind}, {"file": as_told}))
+        if not (media_id := words(told, "id")):
+            raise AdapterError("Meta took the file and did not say under which id")
+        self._kept.keep(key, (media_id, now))
+        return media_id
+
+    def forget(self, file: OutgoingFile) -> None:
+        """Meta refused a message with this file: the next one uploads it again."""
+        for key in [key for key in self._kept if key[0] == file.sha256]:
+            del self._kept[key]
+
+
+async def send(
+    client: CloudClient, uploads: Uploads, parcel: Parcel, *, previews: bool, template: Template | None = None
+) -> Receipt:
+    """Send one message; as the template, if one is given."""
+    if parcel.kind is ParcelKind.EDIT:
+        raise NothingToEdit("WhatsApp lets businesses edit no messages")
+    if len(parcel.files) > 1:
+        raise Undeliverable("WhatsApp takes one file to a message")
+    fields = {**PRODUCT, **recipient(parcel.conversation), **_reply(parcel)}
+    if template is not None:
+        fields |= template.fields("" if parcel.files else parcel.plain or parcel.text)
+        return _receipt(client, await client.post("messages", fields), parcel, "")
+    if not parcel.files:
+        fields |= {"type": "text", "text": {"body": parcel.text, "preview_url": previews}}
+        return _receipt(client, await client.post("messages", fields), parcel, "")
+    (file,) = parcel.files
+    media_id = await uploads.put(file)
+    try:
+        told = await client.post("messages", {**fields, **_media(file, media_id)})
+    except Undeliverable:
+        uploads.forget(file)
+        raise
+    return _receipt(client, told, parcel, media_id)
+
+
+async def react(client: CloudClient, conversation: ConversationKey, message_id: str, emoji: str) -> None:
+    """Set our only reaction to a message; an empty one removes it."""
+    reaction = {"message_id": message_id, "emoji": emoji_character(emoji) if emoji else ""}
+    fields = {**PRODUCT, **recipient(conversation), "type": "reaction", "reaction": reaction}
+    await client.post("messages", fields)
+
+
+async def mark_read(client: CloudClient, message_id: str, *, typing: bool) -> None:
+    """Mark a message and those before it as read, and show typing for 25 seconds."""
+    shown = {"typing_indicator": {"type": "text"}} if typing else {}
+    await client.post("messages", {**PRODUCT, "status": "read", "message_id": message_id, **shown})
+
+
+def recipient(conversation: ConversationKey) -> Mapping[str, object]:
+    """The fields that name a person by number or by Meta's id, or a group."""
+    channel = conversation.channel
+    if is_group(conversation):
+        return {"recipient_type": "group", "to": channel}
+    return {"recipient_type": "individual", "to" if channel.isdecimal() else "recipient": channel}
+
+
+def is_group(conversation: ConversationKey) -> bool:
+    """Whether it is a group: a person's id has only digits, or a country and a dot before letters and digits."""
+    return not conversation.channel.isdecimal() and "." not in conversation.channel
+
+
+def _reply(parcel: Parcel) -> Mapping[str, object]:
+    return {"context": {"message_id": parcel.reply_to}} if parcel.reply_to else {}
+
+
+def _is_document(file: OutgoingFile) -> bool:
+    return file.send_as is SendAs.DOCUMENT
+
+
+def _media(file: OutgoingFile, media_id: str) -> Mapping[str, object]:
+    kind, told = _TYPES[file.send_as], dict[str, object](id=media_id)
+    if file.caption and file.send_as in _TAKE_CAPTIONS:
+        told["caption"] = file.caption
+    if _is_document(file):
+        told["filename"] = file.name
+    if file.send_as is SendAs.VOICE:
+        told["voice"] = True
+    return {"type": kind, kind: told}
+
+
+def _receipt(client: CloudClient, told: Raw, parcel: Parcel, media_id: str) -> Receipt:
+    ids = [words(message, "id") for message in tables(told, "messages")]
+    if not ids or not ids[0]:
+        raise Unanswered("Meta took the message and did not say under which id")
+    sent = client.clock.now()
+    source = SourceMessage(where=parcel.conversation, message_id=ids[0], sent=sent)
+    stored = tuple(
+        StoredFile(
+            form=file.send_as,
+            ref=uploaded_ref(media_id, _KINDS.get(file.send_as) or kind_of(file.mime), file.mime, source),
+        )
+        for file in parcel.files
+    )
+    return Receipt(message_id=ids[0], sent=sent, stored=stored or None)
