@@ -1,0 +1,39 @@
+"""An account under test, and a signal-cli daemon on loopback."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from adapters.harness import Harness, until
+from belino.adapters.signal import Adapter, Config, hosts
+from belino.domain.message import ConversationKey
+from belino.domain.ports import Clock
+from belino.testing import SignalServer
+
+
+class Device(Harness[Adapter]):
+    """One account and everything it accepted."""
+
+    def __init__(self, server: SignalServer, *, clock: Clock | None = None, **settings: Any) -> None:
+        self.server = server
+        self.config = Config(url=server.url, **settings)
+        super().__init__(Adapter, self.config, hosts(self.config), clock)
+
+    async def connected(self, *, waits: bool) -> None:
+        if waits:
+            await self.adapter.connected()
+
+    async def heard(self, count: int) -> None:
+        """Wait for so many arrivals."""
+        await until(lambda: len(self.taken) >= count)
+
+
+def channel(place: dict[str, Any]) -> ConversationKey:
+    own = f"group.{place['id']}" if "id" in place else place["uuid"]
+    return ConversationKey(platform="signal", account="default", channel=own)
+
+
+@asynccontextmanager
+async def signal(**settings: Any) -> AsyncIterator[SignalServer]:
+    async with SignalServer(**settings) as server:
+        yield server
