@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from adapters import discord_harness
+from adapters.signal_harness import Device, Devices, making_devices
 from adapters.slack_harness import App, Apps, making_apps
 from adapters.telegram_harness import Bot, telegram
 from belino.adapters.discord import socket as listening
-from belino.testing import SlackServer, TelegramServer
+from belino.testing import SignalServer, SlackServer, TelegramServer
 from belino.testing.discord import DiscordServer
 
 
@@ -86,3 +87,20 @@ async def apps(slack: SlackServer) -> AsyncIterator[Apps]:
 @pytest.fixture
 def app(apps: Apps) -> App:
     return apps()
+
+
+@pytest.fixture
+async def signal() -> AsyncIterator[SignalServer]:
+    async with SignalServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def devices(signal: SignalServer) -> AsyncIterator[Devices]:
+    async with making_devices(signal) as make:
+        yield make
+
+
+@pytest.fixture
+def device(devices: Devices) -> Device:
+    return devices()

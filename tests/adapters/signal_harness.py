@@ -1,7 +1,7 @@
 """An account under test, and a signal-cli daemon on loopback."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from adapters.harness import Harness, until
@@ -33,7 +33,17 @@ def channel(place: dict[str, Any]) -> ConversationKey:
     return ConversationKey(platform="signal", account="default", channel=own)
 
 
+Devices = Callable[..., Device]
+
+
 @asynccontextmanager
-async def signal(**settings: Any) -> AsyncIterator[SignalServer]:
-    async with SignalServer(**settings) as server:
-        yield server
+async def making_devices(server: SignalServer) -> AsyncIterator[Devices]:
+    """Makes accounts, and closes their connections in the end."""
+    async with AsyncExitStack() as closing:
+
+        def make(at: SignalServer = server, **settings: Any) -> Device:
+            device = Device(at, **settings)
+            closing.push_async_callback(device.client.close)
+            return device
+
+        yield make

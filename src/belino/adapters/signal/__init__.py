@@ -29,6 +29,7 @@ from belino.adapters.signal.parse import (
 )
 from belino.adapters.signal.send import SentMessage, delete, mark_read, named, react, send, show_typing
 from belino.adapters.signal.socket import EventSocket
+from belino.aio.deadline import beside
 from belino.domain.errors import AdapterError, ConfigError, Unfindable
 from belino.domain.limits import Capabilities, Limits
 from belino.domain.linking import LinkCode
@@ -132,6 +133,8 @@ class Adapter:
         self._texts: dict[str, str] = {}
         """Texts that an answer may quote, by channel and message; of messages without a timer."""
         self._edits: dict[str, int] = {}
+        self._read: asyncio.Queue[Message] = asyncio.Queue(MOST_KEPT)
+        """Messages whose senders are to see that they were read."""
         self._sent: dict[str, Receipt] = {}
         self._synced: dict[tuple[str, str], Receipt] = {}
         """What our other devices report as sent, by channel and text."""
@@ -145,7 +148,8 @@ class Adapter:
         self._aliases = {own: words(held, own) for own in held}
         await self._introduce()
         lines = EventSocket(self._client, self._context.clock, self._let_in.set)
-        await lines.listen(lambda event: self._take(event, accept))
+        async with beside(self._tell_read()):
+            await lines.listen(lambda event: self._take(event, accept))
 
     async def connected(self) -> None:
         """Wait until the daemon hands out our events."""
@@ -153,6 +157,7 @@ class Adapter:
 
     async def send(self, parcel: Parcel) -> Receipt:
         """Send one message with its files, or an edit."""
+        await self._identify()
         channel, files = parcel.conversation.channel, parcel.files
         edits = parcel.edits or ""
         async with AsyncExitStack() as lent:
@@ -187,6 +192,7 @@ class Adapter:
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
         """Set our reaction, or remove it."""
+        await self._identify()
         work = partial(react, self._client, conversation, message_id, emoji, me=self._me, added=added)
         await self._limits.call(conversation.channel, work)
 
@@ -233,6 +239,11 @@ class Adapter:
         """The arrivals of a recorded event."""
         return parse(payload, context_from_json(known, self._view(received)))
 
+    async def _identify(self) -> None:
+        """Learn who we are where something is sent before the adapter runs."""
+        if not self._me.uuid and not self._let_in.is_set():
+            await self._introduce()
+
     async def _introduce(self) -> None:
         self._me = await find_account(self._client)
         self._book.learn_contacts(as_tables(await self._client.look("listContacts", {"allRecipients": True})))
@@ -241,6 +252,8 @@ class Adapter:
     async def _take(self, event: Raw, accept: Accept) -> None:
         """Commit the arrivals of an event."""
         envelope = table(event, "envelope")
+        if not self._me.number:  # a daemon for one account names it only here
+            self._me = replace(self._me, number=words(event, "account"))
         self._book.name(address(envelope, "source"), line(envelope, "sourceName"))
         view = self._view()
         if (timer := timer_of(event, view)) is not None:
@@ -255,9 +268,9 @@ class Adapter:
         for arrival in arrivals:
             taken = await accept(arrival, cursor=json.dumps(self._aliases) if edition else None)
             if isinstance(arrival, Message):
-                await self._heard(arrival, will_answer=taken.outcome is MessageOutcome.WAITING)
+                self._heard(arrival, will_answer=taken.outcome is MessageOutcome.WAITING)
 
-    async def _heard(self, message: Message, *, will_answer: bool) -> None:
+    def _heard(self, message: Message, *, will_answer: bool) -> None:
         """Note what an answer may need, and tell the sender that the agent read it."""
         channel = message.conversation.channel
         if message.expires is None:
@@ -265,7 +278,13 @@ class Adapter:
         if message.author.is_agent:
             _keep(self._synced, (channel, message.text), Receipt(message_id=message.id, sent=message.sent))
             _keep(self._places, message.id, channel)
-        if will_answer and self._config.read_receipts and message.author.id != self._me.id:
+        if will_answer and self._config.read_receipts and message.author.id != self._me.id and not self._read.full():
+            self._read.put_nowait(message)
+
+    async def _tell_read(self) -> None:
+        """Send read receipts, beside the stream: what the daemon has handed out is to be stored first."""
+        while True:
+            message = await self._read.get()
             try:
                 await mark_read(self._client, message.author.id, named(message.id, self._me)[0])
             except AdapterError as error:

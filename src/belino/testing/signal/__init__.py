@@ -16,7 +16,7 @@ from belino.testing.file_server import cut
 from belino.testing.platform_server import PlatformServer
 from belino.testing.signal.calls import MOST_PER_MINUTE, SignalCalls
 from belino.testing.signal.request import SignalCall, SignalRefusal, read_call
-from belino.testing.signal.world import NUMBER, SignalWorld
+from belino.testing.signal.world import NUMBER, SignalWorld, first_of
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 KEEP_ALIVE_SECONDS = 15.0
 EVENTS = "events"
 """The key of a fault for the next stream of events."""
-CHECK = "check"
+CHECK, UPLOAD = "check", "upload"
+LARGE_BYTES = 1024 * 1024
+"""What a call is longer than to count as an upload, for faults."""
 _HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -93,7 +95,8 @@ class SignalServer(SignalWorld, PlatformServer[SignalCall]):
 
         if (status := self._refused(request)) is not None:
             return web.Response(status=status)
-        if isinstance(fault := self.faults.take("upload"), Stall):
+        is_large = (request.content_length or 0) > LARGE_BYTES
+        if is_large and isinstance(fault := self.faults.take(UPLOAD), Stall):
             await self.stall(request, fault)
         try:
             call = read_call(await request.read())
@@ -180,15 +183,8 @@ class SignalServer(SignalWorld, PlatformServer[SignalCall]):
 
     async def _next(self, ended: asyncio.Event) -> None:
         """Wait for an event, the end of the stream, or the time of a comment that keeps it alive."""
-        waits = [
-            asyncio.ensure_future(wait)
-            for wait in (self._woken.wait(), ended.wait(), self._stopped.wait(), self.clock.sleep(KEEP_ALIVE_SECONDS))
-        ]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+        sleep = self.clock.sleep(KEEP_ALIVE_SECONDS)
+        await first_of(self._woken.wait(), ended.wait(), self._stopped.wait(), sleep)
 
     def _knows_host(self, request: "web.Request") -> bool:
         """The daemon answers only under the names of this machine."""

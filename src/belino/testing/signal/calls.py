@@ -20,7 +20,7 @@ from belino.testing.signal.request import (
     check_styles,
     read_files,
 )
-from belino.testing.signal.world import SignalWorld
+from belino.testing.signal.world import SignalWorld, first_of
 
 VERSION = "0.14.6"
 FILE_BYTES = 100 * 1024 * 1024
@@ -92,12 +92,7 @@ class SignalCalls:
         """Wait for the phone, as long as the code is valid."""
         if call.text("deviceLinkUri") not in self.codes[-1:]:
             raise SignalRefusal(USER_ERROR, "Unknown device link uri.")
-        waits = [asyncio.ensure_future(self.scanned.wait()), asyncio.ensure_future(self._clock.sleep(CODE_SECONDS))]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+        await first_of(self.scanned.wait(), self._clock.sleep(CODE_SECONDS))
         if not self.scanned.is_set():
             raise SignalRefusal(USER_ERROR, "Link request timed out, please try again.")
         self.linked = True

@@ -1,9 +1,10 @@
 """World of a Signal account: people, groups and envelopes in the shapes of signal-cli's JSON."""
 
+import asyncio
 import itertools
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from belino.domain.ports import Clock
@@ -203,3 +204,12 @@ class SignalWorld:
             return {}
         told = {"groupId": place["id"], "groupName": place["name"], "revision": 1, "type": "DELIVER"}
         return {"groupInfo": told}
+
+
+async def first_of(*waits: Coroutine[object, object, object]) -> None:
+    """Wait until one of several has happened; the others are cancelled."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(wait) for wait in waits]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
