@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkCode:
-    """A code that links a device: as good as a password while it is valid, so it is shown and never stored or logged."""
+    """A code that links a device: while it is valid it is a password, which is shown and never stored or logged."""
 
     scan: str = field(default="", repr=False)
     """The text of a QR code; empty if there is none."""

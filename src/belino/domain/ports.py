@@ -129,6 +129,10 @@ class AdapterContext(Protocol):
         """
         ...
 
+    def lend(self, folder: Path, file: OutgoingFile) -> AbstractAsyncContextManager[Path]:
+        """A copy of a file below a folder that the operator names, for a platform's program that reads it there."""
+        ...
+
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         """Report a parsed payload before it is handed in: the raw payload, its parse inputs, and its arrivals.
 

@@ -12,7 +12,7 @@ from belino.domain.message import Arrival
 from belino.domain.places import NoPlaces, Places
 from belino.domain.ports import Clock, Known
 from belino.domain.reply import OutgoingFile
-from belino.media.jail import open_below
+from belino.media.jail import lend_below, open_below
 from belino.net.client import Client
 from belino.net.guard import Guard
 from belino.net.tap import Closable, Listener, TappedClient
@@ -76,6 +76,10 @@ class AccountContext:
         if self._home is None:
             raise ConfigError("this account keeps a session in the state folder, and there is none here")
         return self._home.account(*self._key)
+
+    def lend(self, folder: Path, file: OutgoingFile) -> AbstractAsyncContextManager[Path]:
+        """A copy of a file below a folder of this machine, as long as the block lasts."""
+        return lend_below(folder, file.name, file.chunks())
 
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         """Report a parsed payload to the recorder, if one is set."""

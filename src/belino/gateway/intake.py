@@ -365,7 +365,7 @@ def _is_about_any(arrival: Arrival, run: Sequence[ScreenedArrival]) -> bool:
 
 
 def _may_take_back(arrival: Arrival) -> bool:
-    """Whether something is to be deleted: an edit may remove a picture, and a message may have a timer, or come late."""
+    """Whether something may be deleted: an edit may remove a picture, a message may have a timer or come late."""
     if isinstance(arrival, Message):
         return arrival.expires is not None or any(ref.sha256 is not None for ref in arrival.media)
     return isinstance(arrival, Deletion | Edit)

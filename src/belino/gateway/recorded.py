@@ -207,6 +207,12 @@ class RecordedContext:
         raise MediaExpired("the cassette was made without these bytes")
         yield  # pragma: no cover - makes this a generator
 
+    @asynccontextmanager
+    async def lend(self, folder: Path, file: OutgoingFile) -> AsyncIterator[Path]:
+        """Refused: a replay sends nothing."""
+        raise ConfigError(f"{file.name} cannot be lent: a replay is offline")
+        yield  # pragma: no cover - makes this a generator
+
     def parsed(self, payload: object, known: Known, arrivals: Sequence[object]) -> None:
         """Ignored: the replay passes arrivals in itself."""
 

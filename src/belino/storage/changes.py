@@ -255,7 +255,7 @@ def note_delivery(tx: Tx, channel: int, message_id: str, state: DeliveryState, r
         "SELECT * FROM messages WHERE channel = ? AND platform_id = ? AND kind = 'message'", (channel, message_id)
     ).fetchone()
     if message is not None:
-        _delete(tx, message, now, now)
+        delete_content(tx, message, now, now)
 
 
 def _pack(keys: Keys, refs: tuple[MediaRef, ...], edit_id: str) -> bytes | None:

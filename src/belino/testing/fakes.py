@@ -12,7 +12,7 @@ from belino.domain.places import Moved
 from belino.domain.ports import Clock, HttpClient, Known
 from belino.domain.reply import OutgoingFile
 from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Turn, Usage
-from belino.media.jail import open_below
+from belino.media.jail import lend_below, open_below
 from belino.testing.clock import FakeClock
 
 
@@ -81,6 +81,9 @@ class FakeContext:
     def folder(self) -> Path:
         assert self._folder is not None, "this adapter keeps a session: use FakeContext(folder=…)"
         return self._folder
+
+    def lend(self, folder: Path, file: OutgoingFile) -> AbstractAsyncContextManager[Path]:
+        return lend_below(folder, file.name, file.chunks())
 
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         self.reported.append((payload, known(), arrivals))
