@@ -20,9 +20,15 @@ MEGABYTE = 1024 * 1024
 SIZES = (0, 1, 15, 16, 17, 31, 32, 4096, 65_535, 300_001)
 
 
+def stretched(key: bytes, label: bytes) -> bytes:
+    okm = HKDF(key, 112, b"", SHA256, 1, label)
+    assert isinstance(okm, bytes)
+    return okm
+
+
 def encrypt(plain: bytes, key: bytes, label: bytes) -> tuple[bytes, FileHashes]:
     """WhatsApp's encryption of a file, by code that shares nothing with ours."""
-    okm = HKDF(key, 112, b"", SHA256, 1, label)
+    okm = stretched(key, label)
     closed = AES.new(okm[16:48], AES.MODE_CBC, okm[:16]).encrypt(pad(plain, 16))
     sealed = closed + hmac.new(okm[48:80], okm[:16] + closed, hashlib.sha256).digest()[:10]
     return sealed, FileHashes(
@@ -88,7 +94,7 @@ async def test_bytes_with_a_valid_mac_that_are_not_the_announced_ones_are_refuse
 
 
 async def test_padding_that_is_none_is_refused() -> None:
-    okm = HKDF(bytes(32), 112, b"", SHA256, 1, LABELS["image"])
+    okm = stretched(bytes(32), LABELS["image"])
     closed = AES.new(okm[16:48], AES.MODE_CBC, okm[:16]).encrypt(bytes(32))
     sealed = closed + hmac.new(okm[48:80], okm[:16] + closed, hashlib.sha256).digest()[:10]
     with pytest.raises(MediaRefused, match="end"):

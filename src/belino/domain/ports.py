@@ -262,24 +262,6 @@ class TakesOver(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkCode:
-    """A code that a phone reads to link this device to its account."""
-
-    text: str
-    is_qr: bool = True
-    """Shown as a QR code; otherwise a person types it on the phone."""
-
-
-@runtime_checkable
-class LinksDevice(Protocol):
-    """Is linked to a phone by a code before it can connect."""
-
-    def link(self) -> AsyncIterator[LinkCode]:
-        """The codes to show, each instead of the one before of its kind, until the device is linked."""
-        ...
-
-
 @runtime_checkable
 class ReadsHistory(Protocol):
     """Can read messages from before we connected, with one call each."""

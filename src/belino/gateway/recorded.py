@@ -201,6 +201,10 @@ class RecordedContext:
         """Refused: nothing is published from a cassette."""
         raise ConfigError(f"{file.name} cannot be published: a replay is offline")
 
+    def folder(self) -> Path:
+        """Refused: a replay has no session."""
+        raise ConfigError("a replay is offline")
+
     @asynccontextmanager
     async def open_below(self, folder: Path, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
         """Refused: a cassette has the bytes it was made with."""

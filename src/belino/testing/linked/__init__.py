@@ -1,4 +1,4 @@
-"""Linked devices of WhatsApp on loopback: people with phones, their messages, and encrypted files, by the rules of its apps.
+"""Linked devices of WhatsApp on loopback: people with phones, messages and encrypted files, by the rules of its apps.
 
 Facts are from the documentation and issues of whatsmeow and neonize, and from WhatsApp's help pages.
 """
@@ -50,9 +50,9 @@ class CallRefused(Exception):
 class LinkedWorld(PlatformServer[Json]):
     """A fake WhatsApp for linked devices: inside `async with`, configure `linked_program` and `media_url`.
 
-    `scan` links the device that shows a code; people act by `say` and the like. An event comes again to the next program
-    until it is acknowledged. `logout`, `ban` and `replace` end the session. `expire_files` makes links invalid; the phone
-    uploads files again if `phone_has_files`.
+    `scan` links the device that shows a code; people act by `say` and the like. An event comes again to the next
+    program until it is acknowledged. `end` ends the session. `expire_files` makes links invalid; the phone uploads a
+    file again while `phone_has_files`.
     """
 
     platform = "whatsapp"
@@ -294,7 +294,7 @@ class LinkedWorld(PlatformServer[Json]):
             case "groups":
                 return self.groups
             case "media":
-                return {"host": self.url.partition("://")[2], "auth": self.ticket}
+                return {"auth": self.ticket}
             case "read":
                 self.read.append(told)
             case "typing":

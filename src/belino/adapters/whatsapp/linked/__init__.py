@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import ClassVar, Protocol
@@ -15,10 +16,11 @@ from belino.adapters.whatsapp.linked.socket import VERSION
 from belino.domain.emoji import emoji_character
 from belino.domain.errors import AdapterError, Unauthorized, Unreached
 from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs
+from belino.domain.linking import LinkCode
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import Finding
-from belino.domain.ports import Accept, AdapterContext, LinkCode, RecallsHistory, hand_in
+from belino.domain.ports import Accept, AdapterContext, RecallsHistory, hand_in
 from belino.domain.reply import Parcel, Receipt
 from belino.net.json_fields import Raw, as_table, line, table, words
 from belino.net.rest import Latest, RateLimits
@@ -87,7 +89,7 @@ class LinkedAdapter:
         """Listen until cancelled. An event is acknowledged once its arrivals are on disk."""
         self._let_in.clear()
         folder = self._context.folder()
-        if not (folder / _LINKED).exists():
+        if await self.needs_link():
             raise Unauthorized(self._why() or f"this device is not linked; {LINK}")
         async with connection(folder, program=self._config.linked_program) as client:
             self._client = client
@@ -155,19 +157,25 @@ class LinkedAdapter:
         """Wait until WhatsApp has let the device in."""
         await self._let_in.wait()
 
+    async def needs_link(self) -> bool:
+        """Whether no phone has linked this device."""
+        return not (self._context.folder() / _LINKED).exists()
+
     async def link(self) -> AsyncIterator[LinkCode]:
         """The codes to link this device with, until a phone has done so; a QR code is valid for less than a minute."""
-        folder, phone = self._context.folder(), self._config.phone
-        async with connection(folder, program=self._config.linked_program, phone=phone) as client:
+        folder, code = self._context.folder(), LinkCode()
+        async with connection(folder, program=self._config.linked_program, phone=self._config.phone) as client:
             async for event in client.events():
                 name, told = words(event, "event"), table(event, "data")
                 if (error := ended(name, told)) is not None:
                     raise error
-                if name in ("qr", "pairing"):
-                    yield LinkCode(text=words(told, "code"), is_qr=name == "qr")
                 if name == "connected":
                     self._has_linked()
                     return
+                if name in ("qr", "pairing"):
+                    given = words(told, "code")
+                    code = replace(code, scan=given) if name == "qr" else replace(code, type_in=given)
+                    yield code
 
     @property
     def _connection(self) -> LinkedClient:
@@ -222,7 +230,7 @@ class LinkedAdapter:
     async def check(self) -> Sequence[Finding]:
         """Session and library, for the doctor; without a connection, which would end that of a running gateway."""
         name, why = f"{PLATFORM}:{self._context.account}", self._why()
-        is_linked = (self._context.folder() / _LINKED).exists()
+        is_linked = not await self.needs_link()
         says = why or ("linked" if is_linked else "not linked")
         device = Finding(name=f"{name} device", ok=is_linked and not why, says=says, cure="" if is_linked else LINK)
         if self._config.linked_program is not None:

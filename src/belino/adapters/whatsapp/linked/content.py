@@ -12,10 +12,19 @@ from belino.net.json_fields import Raw, count, has, line, measure, mime, real, t
 
 VIEW_ONCE = ("IsViewOnce", "IsViewOnceV2", "IsViewOnceV2Extension")
 ONCE = "once"
-_WRAPPED = (
-    "ephemeralMessage viewOnceMessage viewOnceMessageV2 viewOnceMessageV2Extension documentWithCaptionMessage "
-    "deviceSentMessage editedMessage lottieStickerMessage groupMentionedMessage associatedChildMessage spoilerMessage"
-).split()
+_WRAPPED = [
+    "ephemeralMessage",
+    "viewOnceMessage",
+    "viewOnceMessageV2",
+    "viewOnceMessageV2Extension",
+    "documentWithCaptionMessage",
+    "deviceSentMessage",
+    "editedMessage",
+    "lottieStickerMessage",
+    "groupMentionedMessage",
+    "associatedChildMessage",
+    "spoilerMessage",
+]
 MEDIA = {
     "imageMessage": (MediaKind.IMAGE, "image"),
     "videoMessage": (MediaKind.VIDEO, "video"),

@@ -4,7 +4,7 @@ import secrets
 from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from belino.adapters.whatsapp.linked.client import LinkedClient, as_errors
 from belino.adapters.whatsapp.linked.content import ONCE
@@ -19,7 +19,7 @@ from belino.net.json_fields import from_json, words
 from belino.net.rest import FileBody, as_upload_errors
 from belino.net.stream import range_headers, resumed
 
-SITE = ".whatsapp.net"
+MEDIA_URL = "https://mmg.whatsapp.net"
 _HEADERS = {"Origin": "https://web.whatsapp.com", "Referer": "https://web.whatsapp.com/"}
 # WhatsApp keeps a file for some weeks.
 _GONE = frozenset({403, 404, 410})
@@ -101,12 +101,9 @@ async def upload(
     hashes = checked.hashes
     with as_errors():
         ticket = await client.call("media", {})
-    own, host = urlsplit(media_url), words(ticket, "host")
-    if host != own.netloc and not host.endswith(SITE):
-        raise Undeliverable("WhatsApp named a host for uploads that is not its own")
-    token = quote(urlsafe_b64encode(hashes.encrypted).decode())
-    scheme = own.scheme if host == own.netloc else "https"
-    url = f"{scheme}://{host}/mms/{media_type}/{token}?auth={quote(words(ticket, 'auth'), safe='')}&token={token}"
+    token, auth = quote(urlsafe_b64encode(hashes.encrypted).decode()), quote(words(ticket, "auth"), safe="")
+    # Of its hosts, WhatsApp names the one of `media_url` as the one that serves everybody.
+    url = f"{media_url.rstrip('/')}/mms/{media_type}/{token}?auth={auth}&token={token}"
     headers = {**_HEADERS, "Content-Type": "application/octet-stream", "Content-Length": str(encrypted_size(file.size))}
     body = FileBody(file)
     with as_upload_errors(body):

@@ -1,8 +1,8 @@
 """Parse events of a linked device: WhatsApp's own messages as JSON in, arrivals out; pure.
 
-An address is `number@s.whatsapp.net`, `id@lid` where people hide their number, or `id@g.us`, a group. Of a person an event
-may bring both: the number is then their id. The id of a message here is WhatsApp's, and after a dot who wrote it: a
-number, `L` and a hidden id, or `me`; nothing for the other person of a direct chat.
+An address is `number@s.whatsapp.net`, `id@lid` where people hide their number, or `id@g.us`, a group. Of a person an
+event may bring both: the number is then their id. The id of a message here is WhatsApp's, and after a dot who wrote it:
+a number, `L` and a hidden id, or `me`; nothing for the other person of a direct chat.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

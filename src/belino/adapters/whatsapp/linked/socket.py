@@ -25,13 +25,27 @@ VERSION = "0.5.2"
 MOST_PAST, PAST_AT_ONCE = 200, 50
 # Thumbnails, and keys that only the library needs.
 DROPPED = frozenset(
-    "Raw JPEGThumbnail pngThumbnail thumbnailDirectPath thumbnailSHA256 thumbnailEncSHA256 scansSidecar streamingSidecar "
-    "firstFrameSidecar firstScanSidecar messageSecret deviceListMetadata senderKeyDistributionMessage waveform".split()
+    [
+        "Raw",
+        "JPEGThumbnail",
+        "pngThumbnail",
+        "thumbnailDirectPath",
+        "thumbnailSHA256",
+        "thumbnailEncSHA256",
+        "scansSidecar",
+        "streamingSidecar",
+        "firstFrameSidecar",
+        "firstScanSidecar",
+        "messageSecret",
+        "deviceListMetadata",
+        "senderKeyDistributionMessage",
+        "waveform",
+    ]
 )
 NUMBERS = frozenset({"fileLength", "Timestamp", "Expire"})
 NOWHERE = "http://127.0.0.1:9"
 """A proxy that refuses every connection."""
-_TICKET = re.compile(r'"https://([^/"\s]+)/[^"\s]*[?&]auth=([^&"\s]+)')
+_TICKET = re.compile(r'[?&]auth=([^&"\s]+)')
 _URL = re.compile(r"(?:https?|wss?)://\S+")
 _KINDS = {
     r"rate-overlimit|\b429\b": "limited",
@@ -133,10 +147,12 @@ class Device:
 
     def connect(self) -> None:
         """Keep the connection until the process ends."""
+        from neonize.exc import NeonizeError
+
         try:
             self._client.connect()
             self._lines.tell("stopped", {})
-        except Exception as error:
+        except NeonizeError as error:
             self._lines.tell("stopped", {"Message": _URL.sub("…", str(error))[:300]})
 
     def _connected(self) -> None:
@@ -183,19 +199,20 @@ class Device:
         return {plain(group)["JID"]: group.GroupName.Name for group in self._client.get_joined_groups()}
 
     def _ticket(self, _: Mapping[str, Any]) -> object:
-        """Where files are uploaded, and the ticket for it.
+        """The ticket for uploads.
 
         neonize uploads only what is in memory as a whole, and does not tell the ticket. But an upload over a proxy that
-        refuses every connection sends nothing, and its error names the address with the ticket.
+        refuses every connection sends nothing, and its error names the address with it.
         """
+        from neonize.exc import UploadError
         from neonize.utils.enum import MediaType
 
         self._client.set_proxy_address(NOWHERE, no_websocket=True)
         try:
             self._client.upload(b"belino", MediaType.MediaDocument)
-        except Exception as error:
+        except UploadError as error:
             if (found := _TICKET.search(str(error))) is not None:
-                return {"host": found[1], "auth": unquote(found[2])}
+                return {"auth": unquote(found[1])}
             raise
         finally:
             self._client.set_proxy_address(None, no_websocket=True)
@@ -205,10 +222,12 @@ class Device:
 def _explained(call: Call) -> Call:
     """A call whose errors say what is to be done; without addresses, which may hold tickets."""
 
+    from neonize.exc import NeonizeError
+
     def explained(told: Mapping[str, Any]) -> object:
         try:
             return call(told)
-        except Exception as error:
+        except NeonizeError as error:
             says = _URL.sub("…", str(error))[:300]
             kind = next((kind for mark, kind in _KINDS.items() if re.search(mark, says)), "refused")
             raise CallFailed(kind, says) from None
