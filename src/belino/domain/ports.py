@@ -123,10 +123,7 @@ class AdapterContext(Protocol):
         ...
 
     def folder(self) -> Path:
-        """The account's own folder in the state folder, for a session that its platform's library keeps there.
-
-        Only its owner can read it; ConfigError where there is no state folder.
-        """
+        """The account's private folder in the state folder, for what its platform's library keeps; ConfigError if none."""
         ...
 
     def lend(self, folder: Path, file: OutgoingFile) -> AbstractAsyncContextManager[Path]:

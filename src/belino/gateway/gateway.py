@@ -147,8 +147,7 @@ class Gateway(AccountOperations, MediaViews):
         self._insist = Retry(self.clock, self._rng)
         self.reloader = Reloader(self, source or ConfigSource(load=no_source))
         self._open = AsyncExitStack()
-        self._checking_media = asyncio.Lock()
-        self._stopping = asyncio.Event()
+        self._checking_media, self._stopping = asyncio.Lock(), asyncio.Event()
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opening:
