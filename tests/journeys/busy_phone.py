@@ -53,7 +53,9 @@ class BusyPhone(BusyPlace):
     def in_room(self, sender: str, text: str = "", *, asks: bool = False, **more: Any) -> Json:
         """Someone writes to the group, and to the agent if they ask."""
         mention = [ME] if asks else []
-        return self.world.say(sender, self.room, f"@{ME.partition('@')[0]} {text}" if asks else text, mention=mention, **more)
+        return self.world.say(
+            sender, self.room, f"@{ME.partition('@')[0]} {text}" if asks else text, mention=mention, **more
+        )
 
     @property
     def sent(self) -> Sequence[Json]:

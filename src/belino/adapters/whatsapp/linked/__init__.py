@@ -8,6 +8,7 @@ from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import ClassVar, Protocol
 
+from belino.adapters.whatsapp.capabilities import LIMITS as CLOUD
 from belino.adapters.whatsapp.linked.client import LINK, SESSION, LinkedClient, as_errors, connection, ended
 from belino.adapters.whatsapp.linked.media import LinkedDownload
 from belino.adapters.whatsapp.linked.parse import PLATFORM, LinkedView, parse
@@ -15,7 +16,7 @@ from belino.adapters.whatsapp.linked.send import LinkedSending, author_of, chat_
 from belino.adapters.whatsapp.linked.socket import VERSION
 from belino.domain.emoji import emoji_character
 from belino.domain.errors import AdapterError, Unauthorized, Unreached
-from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs
+from belino.domain.limits import FileLimit, Limits, SendAs
 from belino.domain.linking import LinkCode
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
@@ -27,27 +28,13 @@ from belino.net.rest import Latest, RateLimits
 
 # WhatsApp's help names 2 GB for files, and 16 MB for what its apps show.
 FILE_BYTES, SHOWN_BYTES = 2000 * 1024 * 1024, 16 * 1024 * 1024
-LIMITS = Limits(
-    text_chars=60_000,
-    split_chars=4_096,
-    caption_chars=1_024,
-    markup=Markup.LIGHT,
-    once=Once.UNCERTAIN,
-    files={
-        SendAs.PHOTO: FileLimit(max_bytes=SHOWN_BYTES, mimes=frozenset({"image/jpeg", "image/png"})),
-        SendAs.VIDEO: FileLimit(max_bytes=SHOWN_BYTES, mimes=frozenset({"video/mp4"})),
-        SendAs.AUDIO: FileLimit(
-            max_bytes=SHOWN_BYTES, mimes=frozenset({"audio/aac", "audio/mpeg", "audio/mp4"}), caption=False
-        ),
-        SendAs.VOICE: FileLimit(
-            max_bytes=SHOWN_BYTES,
-            mimes=frozenset({"audio/ogg"}),
-            codecs=frozenset({"opus"}),
-            caption=False,
-            waveform=True,
-        ),
-        SendAs.DOCUMENT: FileLimit(max_bytes=FILE_BYTES),
-    },
+_SHOWN = {
+    form: replace(CLOUD.files[form], max_bytes=SHOWN_BYTES) for form in (SendAs.PHOTO, SendAs.VIDEO, SendAs.AUDIO)
+}
+_VOICE = replace(CLOUD.files[SendAs.VOICE], waveform=True)
+LIMITS = replace(
+    CLOUD,
+    files={**CLOUD.files, **_SHOWN, SendAs.VOICE: _VOICE, SendAs.DOCUMENT: FileLimit(max_bytes=FILE_BYTES)},
     fetch_bytes=FILE_BYTES,
 )
 CONNECTION = "connection"
@@ -132,17 +119,18 @@ class LinkedAdapter:
             account=self._context.account, me=words(told, "JID"), lid=words(told, "LID"), groups=names
         )
         self._has_linked()
-        self._context.report(CONNECTION)
         self._let_in.set()
 
     def _has_linked(self) -> None:
-        (self._context.folder() / _LINKED).touch()
+        (self._context.folder() / _LINKED).touch(mode=0o600)
         (self._context.folder() / _WHY).unlink(missing_ok=True)
+        self._context.report(CONNECTION)  # a listener that was refused tries again at once
 
     def _noted(self, name: str, error: AdapterError) -> AdapterError:
         """Keep the sentence of an end that lasts; the session of a device that was logged out is void."""
         folder = self._context.folder()
         if not isinstance(error, Unreached):
+            (folder / _WHY).touch(mode=0o600)
             (folder / _WHY).write_text(str(error), encoding="utf-8")
         if name == "logged out":
             for file in (*folder.glob(f"{SESSION}*"), folder / _LINKED):
