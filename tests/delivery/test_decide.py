@@ -164,3 +164,13 @@ def test_a_film_that_was_wished_to_be_a_sticker_says_why_it_is_none(name: str, r
 def test_a_file_that_is_a_little_too_large_is_told_in_bytes() -> None:
     heavy = offer("p.pdf", "application/pdf", 50 * MB + 1)
     assert "it has 52,428,801 bytes, and at most 52,428,800 are taken here" in decide_one(heavy, TELEGRAM).reason
+
+
+@pytest.mark.parametrize(
+    ("size", "frames", "taken"), [(90_000, 1, True), (110_000, 1, False), (500_000, 9, True), (520_000, 9, False)]
+)
+def test_a_moving_sticker_may_have_a_limit_of_its_own(size: int, frames: int, taken: bool) -> None:
+    sticker = FileLimit(max_bytes=100 * 1024, moving_bytes=500 * 1024, mimes=frozenset({"image/webp"}))
+    limits = Limits(text_chars=10, once=Once.UNCERTAIN, files={SendAs.STICKER: sticker})
+    made = replace(offer("s.webp", "image/webp", size), wanted=SendAs.STICKER, frames=frames, width=512, height=512)
+    assert (decide_one(made, limits).action is Action.SEND) == taken

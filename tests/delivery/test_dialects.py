@@ -11,6 +11,14 @@ from belino.delivery.markup import parse
 from belino.domain.limits import Markup
 from delivery.test_markup import MARKDOWN
 
+
+def test_a_light_dialect_writes_addresses_out_and_escapes_nothing() -> None:
+    source = "# Title\n**bold** and *slanted* ~~gone~~ `code` [words](https://example.org) a < b & c\n\n> said"
+    shown = render(parse(source), Markup.LIGHT)
+    assert "*Title*" in shown and "*bold* and _slanted_ ~gone~ `code`" in shown
+    assert "words (https://example.org) a < b & c" in shown and "> said" in shown
+
+
 TAGS = frozenset({"tg-spoiler", "b", "i", "s", "code", "pre", "a", "blockquote"})
 
 

@@ -7,7 +7,15 @@ import pytest
 
 from belino.aio.retry import recheck_after
 from belino.delivery.send import FIRST_WAIT, PATIENCE_GROWS, TRIES
-from belino.domain.errors import AdapterError, NothingToEdit, RateLimited, StoreFull, Unauthorized, Undeliverable
+from belino.domain.errors import (
+    AdapterError,
+    NothingToEdit,
+    RateLimited,
+    StoreFull,
+    Unauthorized,
+    Undeliverable,
+    Withheld,
+)
 from belino.domain.limits import Limits, Once
 from belino.domain.message import Author
 from belino.domain.reply import CALL_SECONDS as SEND_SECONDS
@@ -124,6 +132,18 @@ async def test_what_the_platform_will_never_take_is_given_up_at_once_and_the_nex
         assert record.attempts == 1
         await gateway.accept(house.say("again"))
         await until(lambda: house.wire.texts() == ["turn 2"])
+
+
+async def test_what_the_platform_takes_later_is_held_for_a_person_and_the_next_answer_goes_out(house: House) -> None:
+    house.prepare().refusals.append(Withheld("the person has not written for a day"))
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say())
+        record = await parcel(gateway, ParcelState.HELD)
+        assert (record.reason, record.attempts) == ("the person has not written for a day", 1)
+        await gateway.accept(house.say("again"))
+        await until(lambda: house.wire.texts() == ["turn 2"])
+        await gateway.retry_parcel(record.key)
+        await until(lambda: house.wire.texts() == ["turn 2", "turn 1"])
 
 
 async def test_refused_credentials_hold_an_answer_up_and_do_not_lose_it(house: House) -> None:

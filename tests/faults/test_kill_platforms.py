@@ -18,11 +18,13 @@ from aiohttp import web
 
 from belino.delivery.send import PERHAPS_TWICE
 from belino.domain.message import ConversationKey
-from belino.testing import GatewayProcess, SlackPace, SlackServer, TelegramPace, TelegramServer
+from belino.testing import GatewayProcess, SlackPace, SlackServer, TelegramPace, TelegramServer, WhatsAppServer
 from belino.testing.discord import DiscordServer
 from belino.testing.discord.request import DiscordPace
 from belino.testing.file_server import FakeUpload
 from faults.looking import SOAK, check_state_folder, history, until
+from journeys.busy_business import BOT as WHATSAPP_BOT
+from journeys.busy_business import ENDURING, BusyBusiness
 from journeys.busy_group import BOT as TELEGRAM_BOT
 from journeys.busy_group import BusyGroup
 from journeys.busy_place import BusyPlace
@@ -111,6 +113,8 @@ class Scene:
     """The files it uploaded."""
     keeps_order: bool = True
     can_tell_duplicates: bool = True
+    kind: tuple[str, bytes] = ("bin", b"")
+    """The ending of the files that are sent, and how they begin."""
     said: dict[ConversationKey, list[str]] = field(default_factory=dict)
     offered: list[str] = field(default_factory=list)
 
@@ -120,8 +124,9 @@ class Scene:
         place = self.busy.private if directly else self.busy.channel()
         number = sum(map(len, self.said.values()))
         if rng.random() < 0.4:
-            content = rng.randbytes(FILE_BYTES)
-            self.busy.offer(f"pending/file{number}.bin", content, place)
+            ending, begins = self.kind
+            content = begins + rng.randbytes(FILE_BYTES)
+            self.busy.offer(f"pending/file{number}.{ending}", content, place)
             self.offered.append(hashlib.sha256(content).hexdigest())
         brought = rng.randbytes(FILE_BYTES) if rng.random() < 0.3 else None
         self.said.setdefault(place, []).append(words := f"number {number}")
@@ -203,10 +208,33 @@ def mentioning(
 
 def process_of(busy: BusyPlace) -> GatewayProcess:
     (busy.home.path / "belino.json").write_text(json.dumps(busy.table()), encoding="utf-8")
-    return GatewayProcess(busy.home.path, environment=busy.environment)
+    return GatewayProcess(busy.home.path, arguments=busy.arguments, environment=busy.environment)
 
 
-PLATFORMS = {"telegram": telegram, "discord": discord, "slack": slack}
+@asynccontextmanager
+async def whatsapp(path: Path) -> AsyncIterator[Scene]:
+    server = WhatsAppServer(pace=ENDURING)
+    fall = Fall(server)
+    async with server:
+        busy = BusyBusiness(server, path)
+
+        def say(directly: bool, words: str, file: FakeUpload | None) -> None:
+            place, text = (busy.ann, words) if directly else (busy.room, f"{WHATSAPP_BOT} {words}")
+            server.say(place, busy.ann, text, files=[file] if file else [])
+
+        yield Scene(
+            busy=busy,
+            fall=fall,
+            process=process_of(busy),
+            say=say,
+            shown=lambda: [(sent["channel"], sent["id"]) for sent in server.sent],
+            received=lambda: server.received,
+            can_tell_duplicates=False,
+            kind=("pdf", b"%PDF-1.7 "),
+        )
+
+
+PLATFORMS = {"telegram": telegram, "discord": discord, "slack": slack, "whatsapp": whatsapp}
 
 
 @pytest.mark.slow

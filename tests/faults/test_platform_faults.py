@@ -1,4 +1,4 @@
-"""The same faults on Telegram, Discord and Slack: all is answered, in order, and nothing is doubled silently."""
+"""The same faults on each platform: all is answered, in order, and nothing is doubled silently."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -15,12 +15,13 @@ from belino.domain.outcome import MessageOutcome
 from belino.domain.reply import ParcelState
 from belino.domain.stored import ParcelRecord
 from belino.gateway.gateway import Gateway
-from belino.testing import FakeClock, SlackPace, SlackServer, TelegramPace, TelegramServer
+from belino.testing import FakeClock, SlackPace, SlackServer, TelegramPace, TelegramServer, WhatsAppServer
 from belino.testing.discord import DiscordServer
 from belino.testing.discord.request import DiscordPace, slow_down
 from belino.testing.faults import CannedAnswer, Fault, Hang, Reset
 from belino.turns.reply import DOUBT
 from faults.test_disk_full_delivery import FullDisk
+from journeys.busy_business import ENDURING, BusyBusiness
 from journeys.busy_group import BusyGroup
 from journeys.busy_place import BusyPlace, until
 from journeys.busy_server import BusyServer
@@ -75,7 +76,18 @@ async def slack(path: Path) -> AsyncIterator[Platform]:
         )
 
 
-PLATFORMS = {"telegram": telegram, "discord": discord, "slack": slack}
+@asynccontextmanager
+async def whatsapp(path: Path) -> AsyncIterator[Platform]:
+    async with WhatsAppServer(pace=ENDURING) as server:
+        yield Platform(
+            busy=BusyBusiness(server, path),
+            fail=lambda fault: server.fail("messages", fault),
+            wait=CannedAnswer(status=400, parameters={"code": 131056}),
+            tells_duplicates=False,
+        )
+
+
+PLATFORMS = {"telegram": telegram, "discord": discord, "slack": slack, "whatsapp": whatsapp}
 FAULTS: dict[str, Callable[[Platform], list[Fault]]] = {
     "asked to wait": lambda platform: [platform.wait] * 2,
     "server error": lambda platform: [CannedAnswer(status=500), HTML],
@@ -94,11 +106,13 @@ async def at_work(platform: Platform, clock: FakeClock) -> AsyncIterator[Gateway
         asyncio.TaskGroup() as group,
     ):
         group.create_task(gateway.run())
+        door = group.create_task(busy.open_door(gateway))
         moving = group.create_task(keep_moving(clock))
         try:
             await until(busy.is_heard)
             yield gateway
         finally:
+            door.cancel()
             gateway.stop()
             await asyncio.sleep(0.2)
             moving.cancel()

@@ -14,7 +14,7 @@ from belino.domain.limits import FileLimit, Limits, Once, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Adapter, AdapterContext
 from belino.domain.reply import Parcel, Receipt
-from belino.testing import SlackServer, TelegramServer, make_jpeg
+from belino.testing import SlackServer, TelegramServer, WhatsAppServer, make_jpeg
 from belino.testing.discord import DiscordServer
 from belino.testing.memory import Config as MemoryConfig
 from belino.testing.memory import MemoryAdapter
@@ -181,3 +181,21 @@ async def test_telegram_discord_and_slack_store_what_is_sent(tmp_path: Path, mon
                 to = ConversationKey(platform=platform, account="default", channel=str(channel))
                 findings = await gateway.check_media((platform, "default"), to)
                 assert [(one.ok, "read back" in one.says) for one in findings] == [(True, True)] * 4, findings
+
+
+async def test_whatsapp_stores_what_is_sent_in_one_message_for_each_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with WhatsAppServer() as server:
+        ada = server.user("Ada")
+        server.say(ada, ada, "hello")
+        for name, secret in (("T", server.token), ("S", server.app_secret), ("V", server.verify_token)):
+            monkeypatch.setenv(name, secret)
+        table = {"token": "env:T", "app_secret": "env:S", "verify_token": "env:V", **server.settings}
+        async with at_work(tmp_path / "home", whatsapp=table) as (gateway, url):
+            assert await server.subscribe(f"{url}/hooks/whatsapp/default")
+            to = ConversationKey(platform="whatsapp", account="default", channel=ada["id"])
+            findings = await gateway.check_media(("whatsapp", "default"), to)
+    assert [(one.ok, "read back" in one.says) for one in findings] == [(True, True)] * 4, findings
+    assert "in 2 messages" in findings[-1].says
+    assert all("its messages stay" in one.says for one in findings)

@@ -41,6 +41,8 @@ class BusyPlace(ABC):
         self.agent = ScriptedAgent()
         self.more: dict[str, Any] = {}
         """Further tables of belino.toml."""
+        self.arguments: tuple[str, ...] = ()
+        """Further arguments of `belino serve`."""
 
     @property
     @abstractmethod
@@ -84,6 +86,9 @@ class BusyPlace(ABC):
                 patch.setenv(name, secret)
             return from_table(self.table())
 
+    async def open_door(self, gateway: Gateway) -> None:  # noqa: B027 - most platforms do not call us
+        """Where the platform calls us, until cancelled."""
+
     @asynccontextmanager
     async def gateway(self, agent: Agent | None = None) -> AsyncIterator[Gateway]:
         """A gateway at work on this folder, once the platform has let it in."""
@@ -92,10 +97,12 @@ class BusyPlace(ABC):
             asyncio.TaskGroup() as group,
         ):
             group.create_task(gateway.run())
+            door = group.create_task(self.open_door(gateway))
             try:
                 await until(self.is_heard)
                 yield gateway
             finally:
+                door.cancel()
                 gateway.stop()
 
     @asynccontextmanager
@@ -103,7 +110,7 @@ class BusyPlace(ABC):
         """The same in a process of its own, which may be killed."""
         table = self.table() | ({} if agent is None else {"agent": dict(agent)})
         (self.home.path / "belino.json").write_text(json.dumps(table), encoding="utf-8")
-        process = GatewayProcess(self.home.path, environment=self.environment | secrets)
+        process = GatewayProcess(self.home.path, arguments=self.arguments, environment=self.environment | secrets)
         await asyncio.to_thread(process.start)
         try:
             yield process

@@ -196,6 +196,18 @@ async def test_a_reaction_taken_away_stays_away_when_its_coming_is_told_late(sto
     assert (await the_message(store)).reactions == ()
 
 
+async def test_a_platform_with_one_reaction_to_a_person_replaces_the_one_before(store: Store, say: Say) -> None:
+    await store.take_in(say("1"), OBSERVE)
+    for number, (emoji, by) in enumerate((("👀", ANNA), ("👍", BORIS), ("🎉", ANNA))):
+        await store.take_in(replace(reaction(emoji, by=by, after=number), replaces=True), OBSERVE)
+    assert dict((await the_message(store)).reactions) == {"🎉": 1, "👍": 1}
+    late = replace(reaction("❤", after=1), replaces=True)
+    await store.take_in(late, OBSERVE)
+    assert dict((await the_message(store)).reactions)["🎉"] == 1, "what came later stays"
+    await store.take_in(replace(reaction("", added=False, after=9), replaces=True), OBSERVE)
+    assert dict((await the_message(store)).reactions) == {"👍": 1}
+
+
 async def test_news_of_delivery_is_noted_once(store: Store) -> None:
     status = DeliveryStatus(conversation=MAIN, id="d", message_id="p", sent=START, state=DeliveryState.READ)
     assert (await store.take_in(status, OBSERVE)).outcome is MessageOutcome.NOTED

@@ -267,6 +267,54 @@ async def test_what_a_platform_could_not_deliver_after_all_is_dead_with_its_reas
     assert [step.outcome for step in story.steps if step.stage == "delivery"] == ["dead", "delivered", "failed"]
 
 
+@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize(
+    ("state", "after"), [(DeliveryState.HELD, ParcelState.HELD), (DeliveryState.AGAIN, ParcelState.READY)]
+)
+async def test_what_a_platform_delivers_only_later_is_held_or_ready_again_with_its_files_and_no_message(
+    store: Store, clock: FakeClock, say: Say, state: DeliveryState, after: ParcelState, early: bool
+) -> None:
+    blob = await store.keep(_one(b"a file"), mime="text/plain", limit=100)
+    file = OutgoingFile(name="a.txt", mime="text/plain", size=6, sha256=blob.sha256)
+    await answer(store, clock, say, text("a", "answer", kind=ParcelKind.FILES, files=(file,)))
+    await claim(store, clock)
+    receipt = Receipt(message_id="m", sent=clock.now())
+    status = DeliveryStatus(
+        conversation=MAIN, id="s", message_id="m", sent=START, state=state, reason="a day has gone by"
+    )
+    if early:
+        await store.take_in(status, OBSERVE)
+    await store.confirm_parcel("a", receipt, AGENT)
+    if not early:
+        await store.take_in(status, OBSERVE)
+    (record,) = await store.parcels()
+    assert (record.state, record.reason, record.message_id) == (after, "a day has gone by", None)
+    (_, ours) = await store.history(MAIN, limit=10)
+    assert (ours.text, ours.media, ours.deleted is not None) == ("", (), True)
+    if after is ParcelState.HELD:
+        await store.retry_parcel("a")
+    claimed = await claim(store, clock)
+    assert [each.sha256 for each in claimed.parcel.files] == [blob.sha256]
+    await store.confirm_parcel("a", replace(receipt, message_id="m2"), AGENT)
+    (record,) = await store.parcels()
+    assert (record.state, record.message_id) == (ParcelState.SENT, "m2")
+    async with store.local(blob.sha256) as place:
+        assert place.read_bytes() == b"a file"
+
+
+async def test_the_outbox_tells_the_last_report_of_a_platform(store: Store, clock: FakeClock, say: Say) -> None:
+    await answer(store, clock, say, text("a"))
+    await claim(store, clock)
+    await store.confirm_parcel("a", Receipt(message_id="m", sent=clock.now()), AGENT)
+    (record,) = await store.parcels()
+    assert record.delivery is None
+    for state in (DeliveryState.READ, DeliveryState.SENT, DeliveryState.DELIVERED):
+        status = DeliveryStatus(conversation=MAIN, id=state, message_id="m", sent=START, state=state)
+        await store.take_in(status, OBSERVE)
+    (record,) = await store.parcels()
+    assert (record.state, record.delivery) == (ParcelState.SENT, DeliveryState.READ)
+
+
 async def test_a_deletion_that_beats_the_receipt_leaves_no_words(store: Store, clock: FakeClock, say: Say) -> None:
     await answer(store, clock, say, text("a", "regretted"))
     await claim(store, clock)

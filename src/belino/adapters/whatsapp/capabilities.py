@@ -81,7 +81,7 @@ WORKS = (
         comes="yes, still and animated (WebP)",
         goes="yes, WebP of 512 × 512 pixels if the agent asks for one: 100 KB, animated 500 KB",
     ),
-    Capabilities(thing=Capability.ALBUM, comes="as several messages, which are answered together"),
+    Capabilities(thing=Capability.ALBUM, comes="as several messages"),
     Capabilities(
         thing=Capability.REPLY,
         comes="yes, with the media of the message that is answered, if belino heard it",

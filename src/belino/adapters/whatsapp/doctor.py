@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from belino.adapters.whatsapp.client import CloudClient
+from belino.adapters.whatsapp.errors import WhatsAppRefused
 from belino.domain.errors import AdapterError
 from belino.domain.outcome import Finding
 from belino.net.json_fields import Raw, line, table, words
@@ -20,6 +21,9 @@ async def check_number(client: CloudClient, *, name: str, hook: str) -> tuple[Fi
     """All findings, by one call that changes nothing; `hook` is the path of the webhook."""
     try:
         asked = await client.look(client.number, fields=NUMBER_FIELDS)
+    except WhatsAppRefused as error:
+        cure = "Check phone_number_id, which stands under WhatsApp, API Setup; it is no phone number."
+        return (Finding(name=f"{name} token", ok=False, says=str(error), cure=cure),)
     except AdapterError as error:
         return (token_finding(name, error, renew=_RENEW, api="the Cloud API"),)
     told = asked.told

@@ -16,7 +16,6 @@ from belino.testing.whatsapp.shapes import Json
 CALL_SECONDS = 20.0
 KEPT_SECONDS = 7 * 86_400.0
 """Meta repeats a call with less and less frequency for seven days."""
-MOST_DELAY = 3600.0
 
 
 class CloudWebhook:
@@ -26,6 +25,8 @@ class CloudWebhook:
         self._clock = clock
         self.secret = secret
         self.url = ""
+        self.longest_delay = 3600.0
+        """Between two tries of a call."""
         self.deliveries: list[int] = []
         """The status of each call; 0 without an answer."""
         self.bodies: list[bytes] = []
@@ -61,7 +62,7 @@ class CloudWebhook:
 
     async def push(self) -> None:
         """Deliver until cancelled."""
-        delay = 1.0
+        delay = min(1.0, self.longest_delay)
         while True:
             while not (self._waiting and self.url):
                 self._more.clear()
@@ -72,15 +73,14 @@ class CloudWebhook:
             if status == 200 or self._clock.monotonic() - since >= KEPT_SECONDS:
                 self.bodies = [*self.bodies[-99:], body]
                 self._waiting.popleft()
-                delay = 1.0
+                delay = min(1.0, self.longest_delay)
                 continue
             self._verified.clear()
             try:
                 async with deadline(self._clock, delay):
                     await self._verified.wait()
-                delay = 1.0
             except TimeoutError:
-                delay = min(delay * 2, MOST_DELAY)
+                delay = min(delay * 2, self.longest_delay)
 
     async def _call(self, method: str, url: str, body: bytes | None) -> tuple[int, bytes]:
         from aiohttp import ClientError, ClientSession, ClientTimeout
