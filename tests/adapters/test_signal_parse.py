@@ -48,7 +48,9 @@ def test_attachments_have_kind_name_size_and_type_and_the_first_carries_the_text
 def test_a_recording_of_the_apps_is_a_voice_message(flag: dict[str, Any]) -> None:
     payload = sample("voice")
     payload["envelope"]["dataMessage"]["attachments"][0] |= flag
-    ((ref,),) = [getattr(arrival, "media", ()) for arrival in parse(payload, view())]
+    (message,) = parse(payload, view())
+    assert isinstance(message, Message)
+    (ref,) = message.media
     assert (ref.kind, ref.mime, ref.size) == (MediaKind.VOICE, "audio/aac", 21_877)
 
 
