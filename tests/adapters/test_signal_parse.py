@@ -125,10 +125,9 @@ def test_receipts_are_about_our_messages_and_name_their_place() -> None:
 
 
 def test_media_to_be_viewed_once_are_refused_with_a_sentence_and_leave_no_ref() -> None:
-    (once,) = parse(sample("view_once"), view())
-    assert isinstance(once, Unsupported)
-    assert once.what.startswith("media to be viewed once, which belino does not open or keep")
-    assert once.addressed
+    once = said("view_once")
+    assert once.text == "Media to be viewed once, which belino does not open or keep; ask for it as an ordinary message"
+    assert (once.addressed, once.media) == (True, ())
 
 
 def test_a_message_with_a_timer_expires_that_long_after_it_came() -> None:

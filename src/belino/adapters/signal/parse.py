@@ -173,8 +173,7 @@ def _said(frame: _Frame) -> Message | Unsupported:
     raw, view = frame.raw, frame.view
     text, own = text_of(raw, view.names), message_id(frame.stamp, frame.envelope, "source", view.me)
     source = SourceMessage(where=frame.where, message_id=own, sent=frame.sent, caption=words(raw, "message"))
-    once = yes(raw, "viewOnce")
-    refs = () if once else refs_of(raw, source)
+    refs = () if yes(raw, "viewOnce") else refs_of(raw, source)
     quote = table(raw, "quote")
     direct = frame.chat_type is ChatType.DIRECT
     seconds = count(raw, "expiresInSeconds") or 0
@@ -193,7 +192,7 @@ def _said(frame: _Frame) -> Message | Unsupported:
         mentions_another=any(not view.me.is_me(mark) for mark in tables(raw, "mentions")),
         expires=view.received + timedelta(seconds=seconds) if seconds else None,
     )
-    if once or not (text or refs):
+    if not (text or refs):
         return as_unsupported(message, what_it_is(raw), is_notice=is_notice(raw))
     return message
 
