@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from adapters.signal_harness import Device, Devices
-from belino.adapters.signal.client import decoded
 from belino.domain.errors import AdapterError, MediaError, MediaExpired
 from belino.domain.media import MediaKind
+from belino.net.stream import base64_decoded
 from belino.testing import FakeUpload, SignalServer, make_png
 from belino.testing.faults import CannedAnswer, Reset, Truncate
 
@@ -25,14 +25,14 @@ async def pieces(text: bytes, size: int) -> AsyncIterator[bytes]:
 async def test_base64_is_decoded_however_it_is_cut(size: int, length: int) -> None:
     content = bytes(range(256)) * 4
     told = base64.b64encode(content[:length]) + b'"},"id":1}'
-    out = b"".join([piece async for piece in decoded(told[:2], pieces(told[2:], size))])
+    out = b"".join([piece async for piece in base64_decoded(told[:2], pieces(told[2:], size))])
     assert out == content[:length]
 
 
 async def test_text_that_is_no_base64_or_has_no_end_is_an_error() -> None:
     for told in (b"****", b'!!!!"'):
         with pytest.raises(AdapterError):
-            _ = [piece async for piece in decoded(told, pieces(b"", 1))]
+            _ = [piece async for piece in base64_decoded(told, pieces(b"", 1))]
 
 
 async def test_a_picture_and_a_quote_with_its_thumbnail_are_fetched_when_asked_for(

@@ -48,7 +48,9 @@ def test_attachments_have_kind_name_size_and_type_and_the_first_carries_the_text
 def test_a_recording_of_the_apps_is_a_voice_message(flag: dict[str, Any]) -> None:
     payload = sample("voice")
     payload["envelope"]["dataMessage"]["attachments"][0] |= flag
-    ((ref,),) = [getattr(arrival, "media", ()) for arrival in parse(payload, view())]
+    (message,) = parse(payload, view())
+    assert isinstance(message, Message)
+    (ref,) = message.media
     assert (ref.kind, ref.mime, ref.size) == (MediaKind.VOICE, "audio/aac", 21_877)
 
 
@@ -123,10 +125,9 @@ def test_receipts_are_about_our_messages_and_name_their_place() -> None:
 
 
 def test_media_to_be_viewed_once_are_refused_with_a_sentence_and_leave_no_ref() -> None:
-    (once,) = parse(sample("view_once"), view())
-    assert isinstance(once, Unsupported)
-    assert once.what.startswith("media to be viewed once, which belino does not open or keep")
-    assert once.addressed
+    once = said("view_once")
+    assert once.text == "Media to be viewed once, which belino does not open or keep; ask for it as an ordinary message"
+    assert (once.addressed, once.media) == (True, ())
 
 
 def test_a_message_with_a_timer_expires_that_long_after_it_came() -> None:

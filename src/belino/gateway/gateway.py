@@ -223,6 +223,7 @@ class Gateway(AccountOperations, MediaViews):
             others.append(group.create_task(self._backups.run()))
             others.append(group.create_task(self._signs.run()))
             others.append(group.create_task(self._bridge.run()))
+            others.append(group.create_task(self.linking.run()))
             self._readers.start(group)
             await self._stopping.wait()
             failpoint("stop.begin")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from belino.domain.message import UNKNOWN_AUTHOR, UNKNOWN_NAME, Author, ChatType, ConversationKey
-from belino.net.json_fields import Raw, count, line, table, tables, words
+from belino.net.json_fields import Raw, count, line, table, words
 
 PLATFORM = "signal"
 GROUP = "group."
@@ -104,10 +104,6 @@ def chat_type(where: ConversationKey) -> ChatType:
 def own_uuid(contacts: tuple[Raw, ...], number: str) -> str:
     """Our own service id, which the daemon lists with its contacts."""
     return next((words(each, "uuid") for each in contacts if number and words(each, "number") == number), "")
-
-
-def members(group: Raw) -> int:
-    return len(tables(group, "members"))
 
 
 def _key(prefix: str, name: str) -> str:

@@ -1,7 +1,5 @@
 """Client of the signal-cli daemon: JSON-RPC calls, files written into them, and files read out of their answers."""
 
-import base64
-import binascii
 import json
 import re
 import secrets
@@ -9,15 +7,16 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from belino.adapters.signal.errors import LINK, error_of
-from belino.domain.errors import AdapterError, MediaTooLarge, Unanswered, Unauthorized, Undeliverable, Unreached
+from belino.domain.errors import AdapterError, MediaTooLarge, Unanswered, Unauthorized, Unreached
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.domain.reply import SLOWEST_BYTES_A_SECOND, OutgoingFile
 from belino.net.client import error_for, header, http_date
 from belino.net.json_fields import Raw, as_table, from_json, table
-from belino.net.rest import FileBody, as_upload_errors
+from belino.net.rest import FILES, JsonFiles, as_upload_errors
+from belino.net.stream import base64_decoded
 
 CALL_SECONDS = 30.0
 # A group of a thousand members with their labels, in the longest list.
@@ -28,7 +27,6 @@ SILENCE_SECONDS = 45.0
 
 _JSON = "application/json"
 _DATA = re.compile(rb'"data"\s*:\s*"')
-_FILES = "\x00files"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +69,7 @@ class SignalClient:
 
     async def upload(self, method: str, params: Mapping[str, object], files: Sequence[OutgoingFile]) -> object:
         """Call a method with files as its attachments, written into the request as they are read."""
-        body = AttachmentBody(self._request(method, {**params, "attachments": [_FILES]}, own=True), files)
+        body = JsonFiles(self._request(method, {**params, "attachments": [FILES]}, own=True), files)
         with as_upload_errors(body):
             async with self._post(body.chunks(), body.headers, body.length / SLOWEST_BYTES_A_SECOND) as answer:
                 return (await self._answered(method, answer)).result
@@ -90,7 +88,7 @@ class SignalClient:
             if found is None:
                 raise self._error(method, answer, from_json(head))
             self._works()
-            yield decoded(head[found.end() :], chunks)
+            yield base64_decoded(head[found.end() :], chunks)
 
     def events(self) -> AbstractAsyncContextManager[HttpAnswer]:
         """The stream of events; an account that the daemon does not serve is refused with 400."""
@@ -139,66 +137,3 @@ def not_served(status: int) -> AdapterError | None:
     if status == 400:
         return Unauthorized(f"the daemon does not serve this account; {LINK}")
     return AdapterError(f"the daemon hands out no events (status {status})") if status != 200 else None
-
-
-async def decoded(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The bytes of a base64 text that ends with a quotation mark."""
-    left, piece = b"", first
-    while True:
-        text, mark, _ = piece.partition(b'"')
-        text = left + text.replace(b"\\", b"")
-        whole = len(text) if mark else len(text) - len(text) % 4
-        left = text[whole:]
-        try:
-            if whole:
-                yield binascii.a2b_base64(text[:whole], strict_mode=True)
-        except binascii.Error:
-            raise AdapterError("signal-cli's file cannot be read: it is no base64") from None
-        if mark:
-            return
-        if not (piece := await anext(chunks, b"")):
-            raise AdapterError("signal-cli's answer broke off in the middle of the file")
-
-
-class AttachmentBody:
-    """A call with files as data URIs (RFC 2397), encoded as they are read, of a length known in advance."""
-
-    def __init__(self, request: Mapping[str, object], files: Sequence[OutgoingFile]) -> None:
-        before, _, after = json.dumps(request).partition(json.dumps(_FILES))
-        self._before, self._after = before.encode(), after.encode()
-        self._files = [(f'"{data_uri(file)}'.encode(), file) for file in files]
-        self.trouble: Undeliverable | None = None
-        self.written = False
-
-    @property
-    def length(self) -> int:
-        """How many bytes `chunks` yields."""
-        inside = sum(len(head) + (file.size + 2) // 3 * 4 + 1 for head, file in self._files)
-        return len(self._before) + inside + len(self._files) - 1 + len(self._after)
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return {"Content-Type": _JSON, "Content-Length": str(self.length)}
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """The body, piece by piece."""
-        yield self._before
-        for number, (head, file) in enumerate(self._files):
-            yield b"," + head if number else head
-            body, left = FileBody(file), b""
-            try:
-                async for piece in body.chunks():
-                    data = left + piece
-                    whole = len(data) - len(data) % 3
-                    left = data[whole:]
-                    yield base64.b64encode(data[:whole])
-            finally:
-                self.trouble = body.trouble
-            yield base64.b64encode(left) + b'"'
-        self.written = True
-        yield self._after
-
-
-def data_uri(file: OutgoingFile) -> str:
-    """The beginning of a file's data URI; the daemon decodes the name as in an address."""
-    return f"data:{file.mime.partition(';')[0]};filename={quote(file.name, safe='')};base64,"

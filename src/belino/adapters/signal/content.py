@@ -10,7 +10,7 @@ MOST_MENTIONS = 100
 ADDRESS_CHARS = 2_048
 
 STORY = "a story, which belino does not read"
-VIEW_ONCE = "media to be viewed once, which belino does not open or keep; ask the sender to send it as an ordinary one"
+VIEW_ONCE = "Media to be viewed once, which belino does not open or keep; ask for it as an ordinary message"
 TIMER = "the timer of disappearing messages was changed"
 _EVENTS = {
     "payment": "a payment",
@@ -45,7 +45,8 @@ def mentioned(text: str, message: Raw, names: Mapping[str, str]) -> str:
 
 def facts_of(message: Raw) -> tuple[str, ...]:
     """The content of a message besides its text and files, as lines; senders write their labels."""
-    found = [*_contacts(message), *_poll(table(message, "pollCreate")), *_previews(message)]
+    once = (VIEW_ONCE,) if yes(message, "viewOnce") else ()
+    found = [*once, *_contacts(message), *_poll(table(message, "pollCreate")), *_previews(message)]
     return tuple(found[:MOST_LINES])
 
 
@@ -77,8 +78,6 @@ def _previews(message: Raw) -> Iterator[str]:
 
 def what_it_is(message: Raw) -> str:
     """What a message without text and files is."""
-    if yes(message, "viewOnce"):
-        return VIEW_ONCE
     if yes(message, "isExpirationUpdate"):
         return TIMER
     if words(table(message, "groupInfo"), "type") == "UPDATE":

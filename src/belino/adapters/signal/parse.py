@@ -65,11 +65,9 @@ class _Frame:
     raw: Raw
     view: SignalParseContext
     writer: Author
-    address: Raw
-    prefix: str
+    envelope: Raw
     where: ConversationKey
     stamp: int
-    to_self: bool = False
 
     @property
     def sent(self) -> datetime:
@@ -77,7 +75,7 @@ class _Frame:
 
     def id_of(self, stamp: int) -> str:
         """The id of another message of this author."""
-        return self.view.known(message_id(stamp, self.address, self.prefix, self.view.me))
+        return self.view.known(message_id(stamp, self.envelope, "source", self.view.me))
 
     @property
     def chat_type(self) -> ChatType:
@@ -133,8 +131,7 @@ def _received(envelope: Raw, data: Raw, view: SignalParseContext) -> _Frame:
         raw=data,
         view=view,
         writer=author(envelope, "source", view.me, view.names),
-        address=envelope,
-        prefix="source",
+        envelope=envelope,
         where=conversation(view.account, data, address(envelope, "source") or "elsewhere"),
         stamp=count(data, "timestamp") or count(envelope, "timestamp") or 0,
     )
@@ -153,11 +150,9 @@ def _synced(envelope: Raw, sync: Raw, view: SignalParseContext) -> tuple[Arrival
         raw=data,
         view=view,
         writer=replace(writer, is_agent=not to_self),
-        address=envelope,
-        prefix="source",
+        envelope=envelope,
         where=conversation(view.account, data, view.me.id if to_self else address(sent, "destination") or "elsewhere"),
         stamp=count(data, "timestamp") or count(envelope, "timestamp") or 0,
-        to_self=to_self,
     )
     return (_edit(frame, edit),) if edit else _arrivals(frame)
 
@@ -176,10 +171,9 @@ def _arrivals(frame: _Frame) -> tuple[Arrival, ...]:
 
 def _said(frame: _Frame) -> Message | Unsupported:
     raw, view = frame.raw, frame.view
-    text, own = text_of(raw, view.names), message_id(frame.stamp, frame.address, frame.prefix, view.me)
+    text, own = text_of(raw, view.names), message_id(frame.stamp, frame.envelope, "source", view.me)
     source = SourceMessage(where=frame.where, message_id=own, sent=frame.sent, caption=words(raw, "message"))
-    once = yes(raw, "viewOnce")
-    refs = () if once else refs_of(raw, source)
+    refs = () if yes(raw, "viewOnce") else refs_of(raw, source)
     quote = table(raw, "quote")
     direct = frame.chat_type is ChatType.DIRECT
     seconds = count(raw, "expiresInSeconds") or 0
@@ -198,7 +192,7 @@ def _said(frame: _Frame) -> Message | Unsupported:
         mentions_another=any(not view.me.is_me(mark) for mark in tables(raw, "mentions")),
         expires=view.received + timedelta(seconds=seconds) if seconds else None,
     )
-    if once or not (text or refs):
+    if not (text or refs):
         return as_unsupported(message, what_it_is(raw), is_notice=is_notice(raw))
     return message
 

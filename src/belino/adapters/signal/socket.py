@@ -5,7 +5,7 @@ while the stream is open, and Signal keeps the others.
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 from belino.adapters.signal.client import SignalClient, not_served
 from belino.aio.retry import backoff
@@ -13,13 +13,13 @@ from belino.domain.errors import AdapterError, AddressRefused, Unauthorized
 from belino.domain.failpoints import failpoint
 from belino.domain.ports import Clock
 from belino.net.json_fields import Raw, from_json
+from belino.net.stream import sent_events
 
 log = logging.getLogger(__name__)
 
 STEADY_SECONDS = 30.0
 ATTEMPTS = 5
 """Streams in a row that end early, until the account counts as down."""
-EVENT_BYTES = 16 * 1024 * 1024
 
 Take = Callable[[Raw], Awaitable[None]]
 
@@ -56,32 +56,7 @@ class EventSocket:
             if (refused := not_served(answer.status)) is not None:
                 raise refused
             self._opened()
-            async for event in events_in(answer.chunks()):
+            async for event in sent_events(answer.chunks()):
                 failpoint("adapter.events.received")
-                await take(event)
+                await take(from_json(event))
                 failpoint("adapter.events.stored")
-
-
-async def events_in(chunks: AsyncIterator[bytes]) -> AsyncIterator[Raw]:
-    """The JSON of each complete event: https://html.spec.whatwg.org/multipage/server-sent-events.html."""
-    data: list[bytes] = []
-    async for line in _lines(chunks):
-        if line.startswith(b"data:"):
-            data.append(line[5:])
-        elif not line and data:
-            yield from_json(b"\n".join(data))
-            data = []
-
-
-async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    parts: list[bytes] = []
-    size = 0
-    async for chunk in chunks:
-        *whole, rest = chunk.split(b"\n")
-        for line in whole:
-            yield (b"".join(parts) + line).removesuffix(b"\r")
-            parts, size = [], 0
-        parts.append(rest)
-        size += len(rest)
-        if size > EVENT_BYTES:
-            raise AdapterError(f"an event of the daemon is over {EVENT_BYTES} bytes")
