@@ -46,7 +46,7 @@ class Companion:
     def __init__(self, process: Process) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
-        self._input, self._output = process.stdin, process.stdout
+        self.process, self._input, self._output = process, process.stdin, process.stdout
         self._numbers = count(1)
         self._answers: dict[int, asyncio.Future[Told]] = {}
         self._events: asyncio.Queue[Told | None] = asyncio.Queue(MOST_EVENTS)

@@ -255,9 +255,10 @@ class LinkedWorld(PlatformServer[Json]):
             device["own"].append({"number": 0, "event": "qr", "data": {"code": f"2@{secrets.token_hex(16)}"}})
             if told["phone"]:
                 device["own"].append({"number": 0, "event": "pairing", "data": {"code": "ABCD-EFGH"}})
-        self.devices = {secrets.token_hex(8): device}
+        self.devices = {own: other for own, other in self.devices.items() if other["session"] != told["session"]}
+        self.devices[own := secrets.token_hex(8)] = device
         self._news.set()
-        return next(iter(self.devices))
+        return own
 
     async def _next(self, device: Json) -> Json | None:
         while device in self.devices.values() and not self._stopped.is_set():
@@ -279,6 +280,11 @@ class LinkedWorld(PlatformServer[Json]):
         self.calls[name] += 1
         self.record(told)
         fault = self.faults.take(name)
+        if isinstance(fault, CannedAnswer):
+            kind = {429: "limited", 401: "unlinked", 503: "unreached"}.get(fault.status, "refused")
+            return web.json_response(
+                {"error": kind, "says": fault.description or f"server returned error {fault.status}"}
+            )
         if (answer := await self.misbehave(request, fault)) is not None:
             return answer
         try:

@@ -39,6 +39,8 @@ LIMITS = replace(
 )
 CONNECTION = "connection"
 MOST_UNREAD = 100
+CODE_SECONDS = 120.0
+"""Longer than the longest code is valid: none follows after the last one."""
 _LINKED, _WHY = "linked", "ended"
 """The files that a linked session has, and with the sentence why it ended, for a doctor that runs by itself."""
 
@@ -153,7 +155,13 @@ class LinkedAdapter:
         """The codes to link this device with, until a phone has done so; a QR code is valid for less than a minute."""
         folder, code = self._context.folder(), LinkCode()
         async with connection(folder, program=self._config.linked_program, phone=self._config.phone) as client:
-            async for event in client.events():
+            events = client.events()
+            while True:
+                try:
+                    async with asyncio.timeout(CODE_SECONDS):
+                        event = await anext(events)
+                except TimeoutError:
+                    raise AdapterError("no phone read one of the codes; start again when it is at hand") from None
                 name, told = words(event, "event"), table(event, "data")
                 if (error := ended(name, told)) is not None:
                     raise error
