@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -26,6 +27,7 @@ SENT = [
 CHECK = """
 import json, os, sys
 import belino.adapters.whatsapp.linked.socket as socket
+assert socket.library_problem() == "", socket.library_problem()
 import pylibmagic, neonize.download
 def never(*_, **__):
     raise AssertionError("a download")
@@ -44,7 +46,7 @@ os._exit(0)
 
 
 def program(**environment: str) -> subprocess.Popen[str]:
-    proxies = {name: NOWHERE for name in ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")}
+    proxies = dict.fromkeys(("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"), NOWHERE)
     return subprocess.Popen(
         PROGRAM,
         stdin=subprocess.PIPE,
@@ -53,10 +55,6 @@ def program(**environment: str) -> subprocess.Popen[str]:
         env={**os.environ, **proxies, **environment},
         text=True,
     )
-
-
-def test_the_library_is_the_pinned_one() -> None:
-    assert socket.library_problem() == ""
 
 
 @pytest.mark.parametrize(
@@ -83,7 +81,7 @@ def test_the_ticket_for_uploads_is_found_in_the_error_of_an_upload_that_reached_
     )
     found = socket._TICKET.search(error)
     assert found is not None
-    assert socket.unquote(found[1]) == "AWR+x=="
+    assert unquote(found[1]) == "AWR+x=="
 
 
 def test_addresses_and_numbers_are_plain_and_thumbnails_are_dropped() -> None:
