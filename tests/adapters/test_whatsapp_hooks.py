@@ -155,6 +155,13 @@ async def test_events_of_a_number_that_is_not_this_accounts_are_reported_and_not
     assert business.messages == []
 
 
+async def test_a_restriction_of_the_account_is_reported(business: Business) -> None:
+    async with business.listening():
+        await business.adapter.take_hook(business.signed(sample("account_update")))
+    told = business.context.problems["account"]
+    assert "account restriction: restricted biz initiated messaging" in told
+
+
 async def test_two_numbers_of_one_app_each_take_their_own_events_only(businesses: Businesses) -> None:
     second = "200000000000000"
     one, two = businesses(), businesses(phone_number_id=second)

@@ -1,4 +1,4 @@
-"""Encrypted files of a linked device: fetched by their links, checked, and asked for on the phone when they are gone."""
+"""Encrypted files of a linked device: fetched by their links, checked, and had from the phone when they are gone."""
 
 import hashlib
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The program with neonize: never a download, its own messages as our samples have them, no connection in these tests."""
+"""The program with neonize: never a download, its own messages as our samples have them, no connection in tests."""
 
 import json
 import os

@@ -240,6 +240,7 @@ def test_a_field_of_another_type_does_not_break_the_parser(name: str) -> None:
             return [spoiled(each, junk) for each in value]
         return junk
 
-    for junk in (None, 7, -1, True, "", "x" * 10, [], {}, 1e300):
+    junks: tuple[Any, ...] = (None, 7, -1, True, "", "x" * 10, [], {}, 1e300)
+    for junk in junks:
         for arrival in parsed(spoiled(sample(name), junk)):
             json.dumps(arrival.id)

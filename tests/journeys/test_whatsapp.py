@@ -23,6 +23,7 @@ from belino.testing import (
     make_png,
 )
 from belino.testing.faults import CannedAnswer, Hang, Stall
+from faults import looking
 from journeys.busy_business import BOT, ENDURING, BusyBusiness
 from journeys.busy_place import KILLS, Curious, peak_megabytes, told, until
 from journeys.offering import opus, send
@@ -209,8 +210,15 @@ async def test_outside_the_24_hours_an_answer_is_held_and_sent_on_request_once_t
             assert [(each.text, each.deleted is None) for each in ours] == [("turn 1", True), ("", False)]
             shop.write("now?")
             await until(lambda: shop.answers() == ["turn 1", "turn 3"])
+            assert (await gateway.audit()).as_json()["ok"]
             await gateway.retry_parcel(held.key)
             await until(lambda: shop.answers() == ["turn 1", "turn 3", "turn 2"])
+
+            async def is_done() -> bool:
+                return {each.state for each in await gateway.store.parcels()} == {ParcelState.SENT}
+
+            await until(is_done)
+            assert (await gateway.audit()).as_json()["ok"]
 
 
 async def test_with_a_template_an_answer_outside_the_24_hours_goes_by_itself(tmp_path: Path) -> None:
@@ -226,6 +234,7 @@ async def test_with_a_template_an_answer_outside_the_24_hours_goes_by_itself(tmp
                 return [each.state for each in await gateway.store.parcels()] == [ParcelState.SENT]
 
             await until(is_sent)
+            assert (await gateway.audit()).as_json()["ok"]
     assert [(sent["type"], sent["text"]) for sent in server.sent] == [("template", "turn 1")]
 
 
@@ -276,7 +285,7 @@ async def test_a_gateway_killed_again_and_again_takes_every_message_once_and_fla
     assert len(parcels) - len(unsure) <= len(server.sent) <= len(parcels) + len(unsure)
 
 
-async def test_a_document_of_100_megabytes_goes_out_without_costing_memory_and_survives_a_kill_in_the_middle(
+async def test_a_document_of_100_megabytes_goes_out_without_costing_memory_and_a_kill_in_the_middle_is_flagged(
     shop: BusyBusiness,
 ) -> None:
     content = b"%PDF-1.7\n" + os.urandom(MEGABYTE) * 99 + os.urandom(MEGABYTE - 9)
@@ -290,7 +299,17 @@ async def test_a_document_of_100_megabytes_goes_out_without_costing_memory_and_s
         await asyncio.to_thread(process.kill)
         await asyncio.to_thread(process.start)
         before = await shop.loaded(process)
-        await until(lambda: [one.sha256 for one in shop.server.received][-1:] == [hashlib.sha256(content).hexdigest()])
+        unsure: list[str] = []
+
+        def is_flagged() -> bool:
+            _, outbox = process.call("GET", "/api/outbox?state=uncertain&limit=200")
+            unsure[:] = [parcel["key"] for parcel in outbox["parcels"]]
+            return bool(unsure)
+
+        await asyncio.to_thread(looking.until, is_flagged, "the document was not flagged")
+        assert not any(upload.announced == len(content) for upload in shop.server.received)
+        await asyncio.to_thread(process.call, "POST", f"/api/outbox/{unsure[0]}/retry")
+        await until(lambda: hashlib.sha256(content).hexdigest() in {one.sha256 for one in shop.server.received})
         used = peak_megabytes(process) - before
         assert used <= 16, used
 

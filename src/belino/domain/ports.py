@@ -123,7 +123,7 @@ class AdapterContext(Protocol):
         ...
 
     def folder(self) -> Path:
-        """The account's private folder in the state folder, for what its platform's library keeps; ConfigError if none."""
+        """The account's private folder, for what its platform's library keeps; ConfigError without a state folder."""
         ...
 
     def lend(self, folder: Path, file: OutgoingFile) -> AbstractAsyncContextManager[Path]:

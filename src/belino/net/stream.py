@@ -1,8 +1,9 @@
 """Stream of bounded chunks: no body is endless, oversized or kept open by a trickle."""
 
 import binascii
+import hashlib
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, closing
 from random import Random
 from typing import TypeVar
@@ -12,6 +13,7 @@ from belino.aio.retry import backoff
 from belino.domain.errors import (
     AdapterError,
     AddressRefused,
+    MediaError,
     MediaRefused,
     MediaTooLarge,
     RateLimited,
@@ -92,6 +94,16 @@ async def bounded(
                 in_window, waited = 0, 0.0
             yield chunk
     raise AdapterError(late)
+
+
+async def verified(chunks: AsyncIterator[bytes], checksums: Collection[str], name: str) -> AsyncGenerator[bytes, None]:
+    """The same chunks; MediaError at their end if their sha256 is not the one, or not each, that was announced."""
+    digest = hashlib.sha256()
+    async for chunk in chunks:
+        digest.update(chunk)
+        yield chunk
+    if checksums and set(checksums) != {digest.hexdigest()}:
+        raise MediaError(f"the bytes of {name} are not those that the platform announced (sha256)")
 
 
 def range_headers(offset: int, validator: str | None) -> dict[str, str]:

@@ -22,7 +22,14 @@ from belino.adapters.whatsapp.hooks import SIGNATURE, handshake, is_signed, may_
 from belino.adapters.whatsapp.linked import LinkedAdapter
 from belino.adapters.whatsapp.linked.media import MEDIA_URL
 from belino.adapters.whatsapp.media import FILES_HOST, CloudDownload
-from belino.adapters.whatsapp.parse import PLATFORM, CloudNumber, CloudParseContext, numbers_in, parse
+from belino.adapters.whatsapp.parse import (
+    PLATFORM,
+    CloudNumber,
+    CloudParseContext,
+    account_news,
+    numbers_in,
+    parse,
+)
 from belino.adapters.whatsapp.send import Template, Uploads, is_group, mark_read, react, send
 from belino.domain.emoji import emoji_character
 from belino.domain.errors import AdapterError, ConfigError, Undeliverable
@@ -95,34 +102,19 @@ class Config:
 
     mode: Literal["cloud", "linked"] = field(
         default="cloud",
-        metadata={
-            "says": "How belino reaches WhatsApp: `cloud` is Meta's Cloud API for businesses, `linked` a device that "
-            "is linked to a phone."
-        },
+        metadata={"says": "How belino reaches WhatsApp: `cloud` is Meta's API, `linked` a device linked to a phone."},
     )
-    token: Secret | None = field(
-        default=None, metadata={"says": "The access token of a system user; required for mode cloud."}
-    )
-    phone_number_id: str = field(
-        default="", metadata={"says": "Meta's id of the phone number, from API Setup; required for mode cloud."}
-    )
-    app_secret: Secret | None = field(
-        default=None, metadata={"says": "The secret that Meta signs its calls with; required for mode cloud."}
-    )
+    token: Secret | None = field(default=None, metadata={"says": "The access token of a system user."})
+    phone_number_id: str = field(default="", metadata={"says": "Meta's id of the phone number, from API Setup."})
+    app_secret: Secret | None = field(default=None, metadata={"says": "The secret that Meta signs its calls with."})
     verify_token: Secret | None = field(
-        default=None,
-        metadata={"says": "A word that you choose, which Meta shows when it first calls; required for mode cloud."},
+        default=None, metadata={"says": "Your own word; Meta shows it in its first call."}
     )
     public_url: str | None = field(
         default=None, metadata={"says": "The URL at which Meta reaches belino, which registers it for this number."}
     )
-    api_url: str = field(
-        default=OFFICIAL_URL,
-        metadata={"says": "The URL of the Cloud API with its version; or of a server of your own."},
-    )
-    files_url: str | None = field(
-        default=None, metadata={"says": "The URL of the files of a server of your own, if it differs."}
-    )
+    api_url: str = field(default=OFFICIAL_URL, metadata={"says": "The URL of the Cloud API with its version."})
+    files_url: str | None = field(default=None, metadata={"says": "The URL of the files of a server of your own."})
     link_previews: bool = field(default=True, metadata={"says": "Whether WhatsApp shows previews of links in answers."})
     read_receipts: bool = field(
         default=True,
@@ -131,8 +123,7 @@ class Config:
     template: str | None = field(
         default=None,
         metadata={
-            "says": "The name of an approved template with one variable, which takes answers to people who have not "
-            "written for 24 hours; without it they are held."
+            "says": "An approved template with one variable, for answers to people who have not written for 24 hours."
         },
     )
     template_language: str = field(default="en", metadata={"says": "The language code of the template."})
@@ -404,6 +395,8 @@ class Adapter:
         if foreign := sorted(numbers_in(payload) - {self._me.id}):
             says = f"events of the phone number {foreign[0][:32]} come here and are not read; give it an account"
             self._context.report("other numbers", f"{says} of its own with public_url", is_note=True)
+        if news := account_news(payload):
+            self._context.report("account", f"Meta reports {news}; see WhatsApp Manager", is_note=True)
         self._context.parsed(payload, lambda: _known(view), arrivals)
         for arrival in arrivals:
             self._note(arrival)

@@ -64,9 +64,7 @@ LIMITS = Limits(
 )
 
 WORKS = (
-    Capabilities(
-        thing=Capability.TEXT, comes="yes, captions too", goes="yes, formatted; long text in several messages"
-    ),
+    Capabilities(thing=Capability.TEXT, comes="yes, captions too", goes="yes, formatted, in several messages if long"),
     Capabilities(thing=Capability.PICTURE, comes=YES, goes="yes, up to 5 MB"),
     Capabilities(thing=Capability.VIDEO, comes=YES, goes="yes, up to 16 MB"),
     Capabilities(thing=Capability.SOUND, comes=YES, goes="yes, up to 16 MB"),
@@ -78,8 +76,8 @@ WORKS = (
     ),
     Capabilities(
         thing=Capability.STICKER,
-        comes="yes, still and animated (WebP)",
-        goes="yes, WebP of 512 × 512 pixels if the agent asks for one: 100 KB, animated 500 KB",
+        comes="yes, still and animated",
+        goes="WebP of 512 × 512 pixels, if the agent asks for it",
     ),
     Capabilities(thing=Capability.ALBUM, comes="as several messages"),
     Capabilities(
@@ -90,16 +88,10 @@ WORKS = (
     Capabilities(thing=Capability.FORWARD, comes="yes; WhatsApp does not say from whom"),
     Capabilities(thing=Capability.MENTION, comes="in groups: `@` and the number, and replies to the agent"),
     Capabilities(thing=Capability.PREVIEW, comes="advertisements that people came from", goes="of links"),
-    Capabilities(
-        thing=Capability.PLACE,
-        comes="places, contacts, orders and answers to buttons, lists and forms, as lines of text; no polls",
-    ),
+    Capabilities(thing=Capability.PLACE, comes="as lines of text; orders and filled forms too; no polls"),
     Capabilities(thing=Capability.EDIT, comes="yes, where the number is used in the WhatsApp Business app, too"),
     Capabilities(thing=Capability.DELETION, comes="yes, where the number is used in the WhatsApp Business app, too"),
     Capabilities(thing=Capability.REACTION, comes="yes, to messages of the agent", goes="yes, one to a message"),
     Capabilities(thing=Capability.TYPING, goes="in direct chats, while a turn runs; it marks the message as read"),
-    Capabilities(
-        thing=Capability.OTHER,
-        comes="told as unsupported, with what it was: polls, pins, changed numbers, news of the account",
-    ),
+    Capabilities(thing=Capability.OTHER, comes="told as unsupported, with what it was: polls, pins, changed numbers"),
 )

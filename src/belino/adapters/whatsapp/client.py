@@ -64,13 +64,17 @@ class CloudClient:
             return (await self._answered(edge or "the number", answer)).told
 
     async def upload(self, form: Form) -> Raw:
-        """Upload a file; nobody sees it before a message names it."""
+        """Upload a file, which is invisible until a message names it: without an answer nothing has happened."""
         url = f"{self._api_url}/{quote(self.number)}/media"
         seconds = CALL_SECONDS + form.length / SLOWEST_BYTES_A_SECOND
         headers = {**form.headers, **self._bearer()}
-        with as_upload_errors(form):
-            async with self._http.request("POST", url, headers=headers, body=form.chunks(), timeout=seconds) as answer:
-                return (await self._answered("media", answer)).told
+        request = self._http.request("POST", url, headers=headers, body=form.chunks(), timeout=seconds)
+        try:
+            with as_upload_errors(form):
+                async with request as answer:
+                    return (await self._answered("media", answer)).told
+        except Unanswered as error:
+            raise Unreached(str(error)) from error
 
     def file(self, url: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[HttpAnswer]:
         """GET a file's URL; the token is sent to Meta's own hosts only."""

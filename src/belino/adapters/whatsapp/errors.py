@@ -10,10 +10,10 @@ from belino.net.json_fields import Raw, line, table, whole
 from belino.net.redact import redact
 
 NOT_SUPPORTED, WINDOW_CLOSED, PAIR_LIMIT = 131051, 131047, 131056
-THROUGHPUT, ACCOUNT_CALLS, APP_CALLS, NUMBER_CALLS = 130429, 80007, 4, 133016
+THROUGHPUT, ACCOUNT_CALLS, APP_CALLS = 130429, 80007, 4
 NO_SUCH_OBJECT = (100, 33)
 """The code and its former subcode for an id that is unknown, or was deleted."""
-_WAITS = {THROUGHPUT: 1.0, ACCOUNT_CALLS: 60.0, APP_CALLS: 60.0, NUMBER_CALLS: 300.0}
+_WAITS = {THROUGHPUT: 1.0, ACCOUNT_CALLS: 60.0, APP_CALLS: 60.0}
 # The operator has to act: no answer is lost until then.
 _ACCOUNT = frozenset({0, 3, 10, 190, 368, 131005, 131031, 131042, 131045, 133010, *range(200, 300)})
 _PASSING = frozenset({1, 2, 131000, 131016, 131057, 133004})
@@ -24,7 +24,6 @@ WORDS: Mapping[int, str] = {
     3: "the access token lacks the permission whatsapp_business_messaging",
     4: "the app has made too many calls",
     10: "the access token lacks the permission whatsapp_business_messaging, or it was withdrawn",
-    33: "the phone number was deleted",
     100: "Meta does not accept a parameter",
     190: "the access token has expired; make a permanent one under System users",
     368: "the account is blocked for a time, for a violation of WhatsApp's policies",
@@ -54,13 +53,9 @@ WORDS: Mapping[int, str] = {
     132000: "the template has another number of variables; it needs exactly one, {{1}}",
     132001: "there is no such template in this language, or it is not approved",
     132005: "the text is too long for the template",
-    132007: "the template violates WhatsApp's policies",
-    132012: "the template's variable has another format",
     132015: "the template is paused for its quality",
     132016: "the template was paused too often, and is disabled",
-    133004: "the server is unavailable for a moment",
     133010: "the number is not registered for the Cloud API",
-    133016: "the number was registered too often",
 }
 
 

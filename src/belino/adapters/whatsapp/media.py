@@ -2,9 +2,8 @@
 
 import base64
 import binascii
-import hashlib
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
 from belino.adapters.whatsapp.client import CloudClient
@@ -15,7 +14,7 @@ from belino.domain.message import SourceMessage
 from belino.net.guard import host_of, parse_url
 from belino.net.json_fields import UNKNOWN_MIME, Raw, count, line, mime, table, words, yes
 from belino.net.rest import LinkedFile
-from belino.net.stream import retried
+from belino.net.stream import retried, verified
 
 FILES_HOST = "lookaside.fbsbx.com"
 FILE_PATH = "/whatsapp_business/attachments/"
@@ -91,8 +90,8 @@ class CloudDownload(LinkedFile):
     @asynccontextmanager
     async def open(self) -> AsyncIterator[AsyncIterator[bytes]]:
         """The bytes, verified at their end."""
-        async with super().open() as chunks, aclosing(self._verified(chunks)) as verified:
-            yield verified
+        async with super().open() as chunks, aclosing(verified(chunks, self._checksums, self.shown)) as checked:
+            yield checked
 
     async def first_link(self) -> str:
         """The URL; files that Meta no longer has are refused here, without another try: it blocks who asks often."""
@@ -119,14 +118,6 @@ class CloudDownload(LinkedFile):
         if host_of(url) != self._files_host or not is_file or _STEPS.search(rest):
             raise MediaRefused("Meta named no URL of its own for this file")
         return url
-
-    async def _verified(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        digest = hashlib.sha256()
-        async for chunk in chunks:
-            digest.update(chunk)
-            yield chunk
-        if self._checksums and self._checksums != {digest.hexdigest()}:
-            raise MediaError(f"the bytes of {self.shown} are not those that WhatsApp announced (sha256)")
 
     def dead(self, status: int) -> MediaError:
         return self._expired()

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -74,20 +74,32 @@ class CloudParseContext:
 
 def parse(payload: object, view: CloudParseContext) -> tuple[Arrival, ...]:
     """A webhook's arrivals, at least one: what is not known is Unsupported."""
-    raw = as_table(payload)
-    found = [
-        arrival
-        for entry in tables(raw, "entry")
-        for change in tables(entry, "changes")
-        for arrival in _change(change, words(entry, "id"), view) or (_event(change, words(entry, "id"), view),)
-    ]
+    raw, found = as_table(payload), list[Arrival]()
+    for owner, change in _changes(raw):
+        found += _change(change, owner, view) or (_event(change, owner, view),)
     return tuple(found) or (_event(raw, words(raw, "object"), view),)
+
+
+def _changes(payload: Raw) -> Iterator[tuple[str, Raw]]:
+    """The changes in a webhook, each with the id of its account."""
+    for entry in tables(payload, "entry"):
+        yield from ((words(entry, "id"), change) for change in tables(entry, "changes"))
 
 
 def numbers_in(payload: Raw) -> frozenset[str]:
     """The phone numbers of ours that a webhook is about, by Meta's ids."""
-    changes = [change for entry in tables(payload, "entry") for change in tables(entry, "changes")]
-    return frozenset(words(table(table(each, "value"), "metadata"), "phone_number_id") for each in changes) - {""}
+    told = (table(table(change, "value"), "metadata") for _, change in _changes(payload))
+    return frozenset(words(each, "phone_number_id") for each in told) - {""}
+
+
+def account_news(payload: Raw) -> str:
+    """What Meta reports about the account as a whole, such as a restriction, in words; empty if nothing."""
+    for _, change in _changes(payload):
+        value = table(change, "value")
+        if words(change, "field") == "account_update" and (event := line(value, "event", most=64)):
+            kinds = [line(each, "restriction_type", most=64) for each in tables(value, "restriction_info")]
+            return ": ".join(filter(None, (event, ", ".join(kinds)))).lower().replace("_", " ")
+    return ""
 
 
 def _change(change: Raw, owner: str, view: CloudParseContext) -> tuple[Arrival, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from belino.domain.ports import Clock
 from belino.net.clock import SystemClock
-from belino.testing.faults import FILE, CannedAnswer, Reset, Stall
+from belino.testing.faults import FILE, CannedAnswer, Fault, Reset, Stall
 from belino.testing.file_server import FakeUpload, cut, form_parts
 from belino.testing.platform_server import PlatformServer
 from belino.testing.whatsapp.calls import FILE_PATH, CloudCall, CloudCalls, CloudPace, CloudRefusal
@@ -113,7 +113,7 @@ class WhatsAppServer(WhatsAppWorld, PlatformServer[CloudCall]):
                 return self.api.media(own, str(fields.get("phone_number_id", "")), self.files_url)
             raise CloudRefusal(100, f"Object with ID '{own}' does not exist", subcode=33)
 
-        return await self._answered(request, CloudCall(name=name, fields=fields), answer)
+        return await self._answered(request, CloudCall(name=name, fields=fields), answer, self.faults.take(name))
 
     def _name(self, own: str, edge: str, fields: Json) -> str:
         if edge:
@@ -124,28 +124,25 @@ class WhatsAppServer(WhatsAppWorld, PlatformServer[CloudCall]):
         fault = self.faults.take(UPLOAD)
         if isinstance(fault, Stall):
             await self.stall(request, fault)
-        if (answered := await self.misbehave(request, fault)) is not None:
-            self.calls[UPLOAD] += 1
-            return answered
         fields: dict[str, Any] = {}
         files: dict[str, FakeUpload] = {}
-        async for name, value in form_parts(request, self.folder):
-            if isinstance(value, FakeUpload):
-                files[name] = value
-            else:
-                fields[name] = value
+        if not isinstance(fault, Reset) or fault.done:
+            async for name, value in form_parts(request, self.folder):
+                if isinstance(value, FakeUpload):
+                    files[name] = value
+                else:
+                    fields[name] = value
 
         async def answer() -> Json:
             return self.api.upload(fields, files)
 
-        return await self._answered(request, CloudCall(name=UPLOAD, fields=fields), answer)
+        return await self._answered(request, CloudCall(name=UPLOAD, fields=fields), answer, fault)
 
     async def _answered(
-        self, request: "web.Request", call: CloudCall, work: Callable[[], Awaitable[Json]]
+        self, request: "web.Request", call: CloudCall, work: Callable[[], Awaitable[Json]], fault: Fault | None
     ) -> "web.StreamResponse":
         self.calls[call.name] += 1
         self.record(call)
-        fault = self.faults.take(call.name)
         if (answered := await self.misbehave(request, fault)) is not None:
             return answered
         try:
