@@ -1,4 +1,4 @@
-"""The same faults on Telegram, Discord and Slack: all is answered, in order, and nothing is doubled silently."""
+"""The same faults on every platform: all is answered, in order, and nothing is doubled silently."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -15,12 +15,13 @@ from belino.domain.outcome import MessageOutcome
 from belino.domain.reply import ParcelState
 from belino.domain.stored import ParcelRecord
 from belino.gateway.gateway import Gateway
-from belino.testing import FakeClock, SlackPace, SlackServer, TelegramPace, TelegramServer
+from belino.testing import FakeClock, SignalServer, SlackPace, SlackServer, TelegramPace, TelegramServer
 from belino.testing.discord import DiscordServer
 from belino.testing.discord.request import DiscordPace, slow_down
 from belino.testing.faults import CannedAnswer, Fault, Hang, Reset
 from belino.turns.reply import DOUBT
 from faults.test_disk_full_delivery import FullDisk
+from journeys.busy_device import BusyDevice
 from journeys.busy_group import BusyGroup
 from journeys.busy_place import BusyPlace, until
 from journeys.busy_server import BusyServer
@@ -75,7 +76,18 @@ async def slack(path: Path) -> AsyncIterator[Platform]:
         )
 
 
-PLATFORMS = {"telegram": telegram, "discord": discord, "slack": slack}
+@asynccontextmanager
+async def signal(path: Path) -> AsyncIterator[Platform]:
+    async with SignalServer(per_minute=1_000) as daemon:
+        yield Platform(
+            busy=BusyDevice(daemon, path),
+            fail=lambda fault: daemon.fail("send", fault),
+            wait=CannedAnswer(status=429, headers={"Retry-After": "1"}),
+            tells_duplicates=False,
+        )
+
+
+PLATFORMS = {"telegram": telegram, "discord": discord, "slack": slack, "signal": signal}
 FAULTS: dict[str, Callable[[Platform], list[Fault]]] = {
     "asked to wait": lambda platform: [platform.wait] * 2,
     "server error": lambda platform: [CannedAnswer(status=500), HTML],
@@ -138,7 +150,7 @@ def check(platform: Platform, parcels: list[ParcelRecord]) -> None:
 
 
 def message_text(message: Any) -> str:
-    return str(message.get("content") or message.get("text") or "")
+    return str(message.get("content") or message.get("text") or message.get("message") or "")
 
 
 @pytest.mark.parametrize("fault", FAULTS)
