@@ -17,6 +17,7 @@ class Settings:
     media_url: str
     linked_program: Sequence[str] | None
     phone: str | None = None
+    read_receipts: bool = True
 
 
 class Phone(Harness[LinkedAdapter]):

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 import os
 import re
 import signal
@@ -12,12 +13,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from belino.cli.reading_setup import SPEECH
 from belino.domain.media import ImageBlock
 from belino.domain.outcome import MessageOutcome
 from belino.gateway.gateway import Gateway
-from belino.testing import FakeClock, FakeUpload, ScriptedAgent, SignalServer, make_jpeg, make_png
+from belino.testing import FakeClock, FakeUpload, GatewayProcess, ScriptedAgent, SignalServer, make_jpeg, make_png
 from belino.testing.faults import CannedAnswer, Reset
 from belino.turns.reply import DOUBT
 from journeys.busy_device import BusyDevice
@@ -215,31 +217,40 @@ async def test_all_kinds_of_media_pass_the_live_check_of_the_doctor(phone: BusyD
 
 @pytest.mark.parametrize("done", [True, False], ids=["it arrived", "it was lost"])
 async def test_a_gateway_killed_while_it_sends_flags_what_may_be_doubled_and_loses_nothing(
-    phone: BusyDevice, done: bool
+    tmp_path: Path, done: bool
 ) -> None:
-    take, armed = phone.daemon._take_call, True
-    async with phone.process() as process:
-        await until(phone.is_heard)
+    daemon = SignalServer()
+    take, phone = daemon._take_call, BusyDevice(daemon, tmp_path / "home")
+    process = GatewayProcess(phone.home.path)
+    falls = 0
 
-        async def fall(request):  # type: ignore[no-untyped-def]
-            nonlocal armed
-            if not armed or b'"send"' not in await request.read():
-                return await take(request)
-            armed = False
-            answer = await take(request) if done else None
-            process.signal(signal.SIGKILL)
-            return answer or await take(request)
+    async def fall(request: web.Request) -> web.StreamResponse:
+        nonlocal falls
+        if falls or b'"method": "send"' not in await request.read():
+            return await take(request)
+        falls += 1
+        answer = await take(request) if done else web.Response(status=500)
+        process.signal(signal.SIGKILL)
+        return answer
 
-        phone.daemon._take_call = fall  # type: ignore[method-assign]
-        phone.write("one")
-        await until(lambda: not armed)
-        await asyncio.to_thread(process.kill)
-        await asyncio.to_thread(process.start)
-        (parcel,) = await asyncio.to_thread(settled_parcels, process, 1)
-        phone.write("two")
-        await asyncio.to_thread(settled_parcels, process, 2)
+    daemon._take_call = fall  # type: ignore[method-assign]
+    async with daemon:
+        (phone.home.path / "belino.json").write_text(json.dumps(phone.table()), encoding="utf-8")
+        try:
+            await asyncio.to_thread(process.start)
+            await until(phone.is_heard)
+            phone.write("one")
+            await until(lambda: falls)
+            await asyncio.to_thread(process.kill)
+            await asyncio.to_thread(process.start)
+            (parcel,) = await asyncio.to_thread(settled_parcels, process, 1)
+            phone.write("two")
+            await asyncio.to_thread(settled_parcels, process, 2)
+        finally:
+            await asyncio.to_thread(process.kill)
     assert parcel["state"] == "uncertain"
-    assert [answer.partition("\n")[0] for answer in phone.answers()][-1] == DOUBT
+    assert len(phone.answers()) == 1 + done
+    assert phone.answers()[-1].startswith(DOUBT)
 
 
 async def test_a_document_of_100_megabytes_goes_out_without_costing_memory(phone: BusyDevice, tmp_path: Path) -> None:

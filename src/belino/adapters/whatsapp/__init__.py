@@ -128,20 +128,11 @@ class Config:
     )
     template_language: str = field(default="en", metadata={"says": "The language code of the template."})
     phone: str | None = field(
-        default=None,
-        metadata={
-            "says": "The phone's number, digits with the country code, for a code to type when it is linked; with mode "
-            "linked."
-        },
+        default=None, metadata={"says": "The phone's number, for a code to type when mode linked links the device."}
     )
-    media_url: str = field(
-        default=MEDIA_URL, metadata={"says": "The URL of WhatsApp's encrypted files, with mode linked."}
-    )
+    media_url: str = field(default=MEDIA_URL, metadata={"says": "The URL of encrypted files, with mode linked."})
     linked_program: tuple[str, ...] | None = field(
-        default=None,
-        metadata={
-            "says": "A program of your own that keeps the connection of mode linked, instead of belino's with neonize."
-        },
+        default=None, metadata={"says": "A program of your own that connects mode linked, in place of neonize."}
     )
 
     def __post_init__(self) -> None:

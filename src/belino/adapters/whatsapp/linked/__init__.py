@@ -49,6 +49,9 @@ class LinkedConfig(Protocol):
     """The settings of this mode."""
 
     @property
+    def read_receipts(self) -> bool: ...
+
+    @property
     def media_url(self) -> str: ...
 
     @property
@@ -204,6 +207,8 @@ class LinkedAdapter:
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
         """Mark what is answered as read, and show typing."""
         chat, client = chat_of(conversation), self._connection
+        if not self._config.read_receipts:
+            return
         with as_errors():
             for message_id in self._unread.pop(conversation.channel, ()):
                 sender = author_of(message_id, chat, self._view)
