@@ -37,7 +37,7 @@ class CompanionError(AdapterError):
     def __init__(self, message: str, *, kind: str) -> None:
         super().__init__(message)
         self.kind = kind
-        """`refused`, `limited`, `unlinked`, `unreached`, `unanswered` or `unsupported`."""
+        """`refused`, `failed`, `limited`, `unlinked`, `unreached`, `unanswered` or `unsupported`."""
 
 
 class Companion:

@@ -62,6 +62,8 @@ class LinkedWorld(PlatformServer[Json]):
         super().__init__(clock or SystemClock())
         self.sent: list[Json] = []
         """Messages of the device that people see, with `to`, `id` and, of a file, `plain` bytes' hash and size."""
+        self.reactions: list[Json] = []
+        """Those of the device, in the form of its messages."""
         self.read: list[Json] = []
         self.typing: list[Json] = []
         self.groups: dict[str, str] = {}
@@ -281,7 +283,8 @@ class LinkedWorld(PlatformServer[Json]):
         self.record(told)
         fault = self.faults.take(name)
         if isinstance(fault, CannedAnswer):
-            kind = {429: "limited", 401: "unlinked", 503: "unreached"}.get(fault.status, "refused")
+            otherwise = "refused" if 400 <= fault.status < 500 else "failed"
+            kind = {429: "limited", 401: "unlinked", 503: "unreached"}.get(fault.status, otherwise)
             return web.json_response(
                 {"error": kind, "says": fault.description or f"server returned error {fault.status}"}
             )
@@ -332,7 +335,7 @@ class LinkedWorld(PlatformServer[Json]):
         entry["id"] = f"3EB0{self._numbers:016X}"
         now = self.clock.now().timestamp()
         self._said[entry["id"]] = {"chat": to, "sender": ME, "message": message, "at": now}
-        self.sent.append(entry)
+        (self.reactions if kind == "reactionMessage" else self.sent).append(entry)
         return {"id": entry["id"], "time": int(now)}
 
     def _check_content(self, kind: str, content: Any, to: str, entry: Json) -> None:

@@ -62,6 +62,8 @@ def as_errors() -> Iterator[None]:
                 raise Unreached("WhatsApp is not connected") from None
             case "unanswered":
                 raise Unanswered("WhatsApp did not answer") from None
+            case "failed":
+                raise AdapterError(f"WhatsApp failed: {error}") from None
             case "unlinked":
                 raise Unauthorized(f"WhatsApp no longer knows this device; {LINK}") from None
         raise Undeliverable(f"WhatsApp refuses it: {error}") from None

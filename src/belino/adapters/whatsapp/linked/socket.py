@@ -49,6 +49,7 @@ _TICKET = re.compile(r'[?&]auth=([^&"\s]+)')
 _URL = re.compile(r"(?:https?|wss?)://\S+")
 _KINDS = {
     r"rate-overlimit|\b429\b": "limited",
+    r"server returned error 5\d\d": "failed",
     r"not connected": "unreached",
     r"device JID|not-authorized": "unlinked",
     r"timed out|disconnected": "unanswered",
