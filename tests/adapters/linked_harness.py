@@ -1,10 +1,9 @@
 """A linked device of WhatsApp that talks to a world of our own: a real program, real files."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from adapters.harness import Harness
+from belino.adapters.whatsapp import Config
 from belino.adapters.whatsapp.linked import LinkedAdapter
 from belino.adapters.whatsapp.linked.client import SESSION
 from belino.domain.message import ConversationKey, Message
@@ -12,19 +11,12 @@ from belino.domain.ports import Clock
 from belino.testing.linked import LinkedWorld
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    media_url: str
-    linked_program: Sequence[str] | None
-    phone: str | None = None
-    read_receipts: bool = True
-
-
 class Phone(Harness[LinkedAdapter]):
     """One linked device and everything it accepted."""
 
     def __init__(self, world: LinkedWorld, folder: Path, *, clock: Clock | None = None, linked: bool = True) -> None:
-        settings = Settings(media_url=world.media_url, linked_program=world.linked_program)
+        program = tuple(world.linked_program)
+        settings = Config(mode="linked", media_url=world.media_url, linked_program=program)
         super().__init__(LinkedAdapter, settings, [world.url.partition("://")[2]], clock)
         self.world = world
         self.recalled: list[Message] = []

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from belino.adapters.whatsapp.linked import client
+from belino.aio import companion
 from belino.delivery.send import PERHAPS_TWICE
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MessageOutcome
@@ -114,7 +114,7 @@ async def signal(path: Path) -> AsyncIterator[Platform]:
 async def linked(path: Path) -> AsyncIterator[Platform]:
     async with LinkedWorld() as world:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(client, "LIMITED_SECONDS", 1.0)
+            patch.setattr(companion, "LIMITED_SECONDS", 1.0)
             yield Platform(
                 busy=BusyPhone(world, path),
                 fail=lambda fault: world.fail("send", fault),

@@ -4,8 +4,8 @@ For libraries that must not share our process: those that bring another runtime,
 when they fail. The program reads from its input, and ends when that ends, also if we are killed:
 
 - first a line with what it is to do
-- `{"call": 1, "name": "send", "arguments": {}}`, which it answers by `{"answer": 1, "result": {}}` or, with one of the
-  kinds of CompanionError, `{"answer": 1, "error": "refused", "says": "why"}`
+- `{"call": 1, "name": "send", "arguments": {}}`, which it answers by `{"answer": 1, "result": {}}` or, with a kind of
+  `failure`, `{"answer": 1, "error": "refused", "says": "why"}`
 - `{"ack": 7}` once the event `{"n": 7, "event": "message", "data": {}}` was processed; before that it sends no other
 """
 
@@ -20,24 +20,32 @@ from subprocess import DEVNULL
 
 from belino.aio.deadline import beside
 from belino.aio.program import passed_on
-from belino.domain.errors import AdapterError, Unanswered, Unreached
+from belino.domain.errors import AdapterError, RateLimited, Unanswered, Unauthorized, Undeliverable, Unreached
 
 LINE_BYTES = 32 * 1024 * 1024
 CALL_SECONDS = 60.0
 STOP_SECONDS = 3.0
+LIMITED_SECONDS = 60.0
 # The program sends an event only after the acknowledgement of the one before.
 MOST_EVENTS = 4
 
 Told = Mapping[str, object]
 
 
-class CompanionError(AdapterError):
-    """The program could not do what a call asked for."""
-
-    def __init__(self, message: str, *, kind: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-        """`refused`, `failed`, `limited`, `unlinked`, `unreached`, `unanswered` or `unsupported`."""
+def failure(kind: str, says: str) -> AdapterError:
+    """The error of a call, by the kind that the program gives it; a kind that is not known is temporary."""
+    match kind:
+        case "refused" | "unsupported":
+            return Undeliverable(says)
+        case "limited":
+            return RateLimited(says, retry_after=LIMITED_SECONDS)
+        case "unlinked":
+            return Unauthorized(says)
+        case "unreached":
+            return Unreached(says)
+        case "unanswered":
+            return Unanswered(says)
+    return AdapterError(says)
 
 
 class Companion:
@@ -74,7 +82,7 @@ class Companion:
         finally:
             self._answers.pop(number, None)
         if "error" in told:
-            raise CompanionError(str(told.get("says") or "no reason was given"), kind=str(told["error"]))
+            raise failure(str(told["error"]), str(told.get("says") or "no reason was given"))
         result = told.get("result")
         return result if isinstance(result, dict) else {}
 

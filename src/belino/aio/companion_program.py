@@ -14,7 +14,7 @@ Call = Callable[[Mapping[str, Any]], object]
 
 
 class CallFailed(Exception):
-    """A call cannot be done; its kind is one of CompanionError."""
+    """A call cannot be done; its kind is one of `failure` in companion."""
 
     def __init__(self, kind: str, says: str) -> None:
         super().__init__(says)

@@ -6,10 +6,10 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 from belino.adapters.whatsapp.capabilities import LIMITS as CLOUD
-from belino.adapters.whatsapp.linked.client import LINK, SESSION, LinkedClient, as_errors, connection, ended
+from belino.adapters.whatsapp.linked.client import LINK, SESSION, LinkedClient, connection, ended
 from belino.adapters.whatsapp.linked.media import LinkedDownload
 from belino.adapters.whatsapp.linked.parse import PLATFORM, LinkedView, parse
 from belino.adapters.whatsapp.linked.send import LinkedSending, author_of, chat_of
@@ -25,6 +25,9 @@ from belino.domain.ports import Accept, AdapterContext, RecallsHistory, hand_in
 from belino.domain.reply import Parcel, Receipt
 from belino.net.json_fields import Raw, as_table, line, table, words
 from belino.net.rest import Latest, RateLimits
+
+if TYPE_CHECKING:
+    from belino.adapters.whatsapp import Config
 
 # WhatsApp's help names 2 GB for files, and 16 MB for what its apps show.
 FILE_BYTES, SHOWN_BYTES = 2000 * 1024 * 1024, 16 * 1024 * 1024
@@ -45,29 +48,13 @@ _LINKED, _WHY = "linked", "ended"
 """The files that a linked session has, and with the sentence why it ended, for a doctor that runs by itself."""
 
 
-class LinkedConfig(Protocol):
-    """The settings of this mode."""
-
-    @property
-    def read_receipts(self) -> bool: ...
-
-    @property
-    def media_url(self) -> str: ...
-
-    @property
-    def linked_program(self) -> Sequence[str] | None: ...
-
-    @property
-    def phone(self) -> str | None: ...
-
-
 class LinkedAdapter:
     """One account of WhatsApp, as a device that is linked to its phone."""
 
     platform: ClassVar[str] = PLATFORM
     limits: Limits = LIMITS
 
-    def __init__(self, config: LinkedConfig, context: AdapterContext) -> None:
+    def __init__(self, config: "Config", context: AdapterContext) -> None:
         self._config = config
         self._context = context
         self._limits = RateLimits("WhatsApp", context.clock)
@@ -117,8 +104,7 @@ class LinkedAdapter:
                         self._unread.keep(said.conversation.channel, unread[-MOST_UNREAD:])
 
     async def _connected(self, told: Raw, client: LinkedClient) -> None:
-        with as_errors():
-            groups = await client.call("groups", {})
+        groups = await client.call("groups", {})
         names = {address: line(groups, address) for address in groups}
         self._view = LinkedView(
             account=self._context.account, me=words(told, "JID"), lid=words(told, "LID"), groups=names
@@ -209,16 +195,14 @@ class LinkedAdapter:
         chat, client = chat_of(conversation), self._connection
         if not self._config.read_receipts:
             return
-        with as_errors():
-            for message_id in self._unread.pop(conversation.channel, ()):
-                sender = author_of(message_id, chat, self._view)
-                await client.call("read", {"chat": chat, "sender": sender, "ids": [message_id.partition(".")[0]]})
-            await client.call("typing", {"chat": chat})
+        for message_id in self._unread.pop(conversation.channel, ()):
+            sender = author_of(message_id, chat, self._view)
+            await client.call("read", {"chat": chat, "sender": sender, "ids": [message_id.partition(".")[0]]})
+        await client.call("typing", {"chat": chat})
 
     async def show_upload(self, conversation: ConversationKey, form: SendAs) -> None:
         """Show that a voice message is recorded, or typing."""
-        with as_errors():
-            await self._connection.call("typing", {"chat": chat_of(conversation), "voice": form is SendAs.VOICE})
+        await self._connection.call("typing", {"chat": chat_of(conversation), "voice": form is SendAs.VOICE})
 
     async def direct(self, sender: str) -> str:
         """The chat with a person has the person's id."""

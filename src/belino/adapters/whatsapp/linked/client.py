@@ -1,26 +1,17 @@
 """Client of a linked device: the protocol that the adapter needs of a library for WhatsApp, and errors in words."""
 
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
 
-from belino.aio.companion import CALL_SECONDS, CompanionError, companion
-from belino.domain.errors import (
-    AdapterError,
-    ListeningRefused,
-    RateLimited,
-    Unanswered,
-    Unauthorized,
-    Undeliverable,
-    Unreached,
-)
+from belino.aio.companion import CALL_SECONDS, companion
+from belino.domain.errors import AdapterError, ListeningRefused, Unauthorized, Unreached
 from belino.net.json_fields import Raw, count, words
 
 SESSION = "session.db"
 PROGRAM = (sys.executable, "-P", str(Path(__file__).with_name("socket.py")))
-LIMITED_SECONDS = 60.0
 LINK = "link it by `belino setup whatsapp`, or on the page, next to the account"
 
 
@@ -38,7 +29,7 @@ class LinkedClient(Protocol):
     async def call(
         self, name: str, arguments: Mapping[str, object], *, seconds: float = CALL_SECONDS
     ) -> Mapping[str, object]:
-        """The result of a call; CompanionError with its kind if it is refused."""
+        """The result of a call."""
         ...
 
 
@@ -47,26 +38,6 @@ def connection(
 ) -> AbstractAsyncContextManager[LinkedClient]:
     """A connection with the session of this folder, which another program keeps."""
     return companion(program or PROGRAM, {"session": str(folder / SESSION), "phone": phone or ""}, folder=folder)
-
-
-@contextmanager
-def as_errors() -> Iterator[None]:
-    """The errors of a call in our words."""
-    try:
-        yield
-    except CompanionError as error:
-        match error.kind:
-            case "limited":
-                raise RateLimited("WhatsApp asks to send less", retry_after=LIMITED_SECONDS) from None
-            case "unreached":
-                raise Unreached("WhatsApp is not connected") from None
-            case "unanswered":
-                raise Unanswered("WhatsApp did not answer") from None
-            case "failed":
-                raise AdapterError(f"WhatsApp failed: {error}") from None
-            case "unlinked":
-                raise Unauthorized(f"WhatsApp no longer knows this device; {LINK}") from None
-        raise Undeliverable(f"WhatsApp refuses it: {error}") from None
 
 
 def ended(event: str, told: Raw) -> AdapterError | None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from urllib.parse import quote
 
-from belino.adapters.whatsapp.linked.client import LinkedClient, as_errors
+from belino.adapters.whatsapp.linked.client import LinkedClient
 from belino.adapters.whatsapp.linked.content import ONCE
 from belino.adapters.whatsapp.linked.crypto import KEY_BYTES, file_keys
 from belino.domain.errors import AdapterError, MediaExpired, MediaRefused, Undeliverable
@@ -99,8 +99,7 @@ async def upload(
     async for _ in checked.chunks(FileBody(file).chunks()):
         pass
     hashes = checked.hashes
-    with as_errors():
-        ticket = await client.call("media", {})
+    ticket = await client.call("media", {})
     token, auth = quote(urlsafe_b64encode(hashes.encrypted).decode()), quote(words(ticket, "auth"), safe="")
     # Of its hosts, WhatsApp names the one of `media_url` as the one that serves everybody.
     url = f"{media_url.rstrip('/')}/mms/{media_type}/{token}?auth={auth}&token={token}"

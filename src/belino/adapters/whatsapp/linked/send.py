@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from belino.adapters.whatsapp.linked.client import LinkedClient, as_errors
+from belino.adapters.whatsapp.linked.client import LinkedClient
 from belino.adapters.whatsapp.linked.media import upload
 from belino.adapters.whatsapp.linked.parse import GROUPS, HIDDEN, OWN, PEOPLE, LinkedView, address_of
 from belino.domain.errors import Unanswered, Undeliverable
@@ -82,8 +82,7 @@ class LinkedSending:
         await self._sent(conversation, {"reactionMessage": reaction})
 
     async def _sent(self, conversation: ConversationKey, message: Raw) -> Receipt:
-        with as_errors():
-            told = await self.client.call("send", {"to": chat_of(conversation), "message": message})
+        told = await self.client.call("send", {"to": chat_of(conversation), "message": message})
         if not (own := words(told, "id")):
             raise Unanswered("WhatsApp took the message and did not say under which id")
         sent = unix_time(told, "time") if count(told, "time") else self.context.clock.now()
