@@ -207,6 +207,13 @@ async def test_a_device_is_linked_by_a_code_and_its_session_is_readable_by_its_o
     assert stat.S_IMODE(crew.folder.stat().st_mode) == 0o700
 
 
+async def test_the_live_check_of_the_doctor_passes(crew: BusyPhone) -> None:
+    async with crew.gateway() as gateway:
+        findings = await gateway.check_media(("whatsapp", "default"), crew.private)
+    assert findings
+    assert all(found.ok for found in findings), findings
+
+
 async def test_kills_lose_no_message(crew: BusyPhone) -> None:
     texts, parcels = await crew.outlives_kills()
     assert texts == [f"message {number}" for number in range(KILLS * 4)]

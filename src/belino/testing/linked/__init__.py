@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 import secrets
 import sys
-from base64 import b64decode, urlsafe_b64encode
+from base64 import b64decode, b64encode, urlsafe_b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -401,6 +401,10 @@ class LinkedWorld(PlatformServer[Json]):
         self._numbers += 1
         path = f"/v/t62.7119-24/{self._numbers:08d}_n.enc?ccb=11-4&oh=01_Q5Aa&oe=66F0C0DE"
         self._uploads[path] = upload
+        digest = b64encode(bytes.fromhex(upload.sha256)).decode()
+        self._files[path.rpartition("/")[2].partition("?")[0]] = HostedFile(
+            file_id=digest, unique_id=request.match_info["type"], upload=upload, path=path, size=upload.announced
+        )
         return web.json_response({"url": f"{self.url}{path}", "direct_path": path, "handle": ""})
 
     async def _take_file(self, request: "web.Request") -> "web.StreamResponse":

@@ -19,7 +19,7 @@ from belino.domain.errors import AdapterError, Unauthorized, Unreached
 from belino.domain.limits import FileLimit, Limits, SendAs
 from belino.domain.linking import LinkCode
 from belino.domain.media import MediaRef
-from belino.domain.message import Arrival, ConversationKey, Message
+from belino.domain.message import Arrival, ConversationKey, Message, Unsupported
 from belino.domain.outcome import Finding
 from belino.domain.ports import Accept, AdapterContext, RecallsHistory, hand_in
 from belino.domain.reply import Parcel, Receipt
@@ -99,6 +99,9 @@ class LinkedAdapter:
                 self._context.parsed(event, lambda: known, arrivals)
                 await hand_in(accept, [(arrival, None) for arrival in arrivals])
                 for said in arrivals:
+                    if name in ("group", "joined") and isinstance(said, Unsupported) and said.channel_name:
+                        named = {**view.groups, said.conversation.channel: said.channel_name}
+                        self._view = replace(view, groups=named)
                     if isinstance(said, Message) and not said.author.is_agent:
                         unread = (*self._unread.get(said.conversation.channel, ()), said.id)
                         self._unread.keep(said.conversation.channel, unread[-MOST_UNREAD:])

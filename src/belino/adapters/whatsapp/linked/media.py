@@ -123,7 +123,7 @@ async def upload(
         **fields,
         "URL": words(told, "url"),
         "directPath": words(told, "direct_path"),
-        "fileLength": str(hashes.size),
+        "fileLength": hashes.size,
     }
 
 

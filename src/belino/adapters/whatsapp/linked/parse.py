@@ -191,7 +191,8 @@ def _quote(around: Raw, frame: _Frame) -> Quote | None:
         return None
     who, (content, once) = address_of(words(around, "participant")), unwrapped(table(around, "quotedMessage"))
     source = SourceMessage(where=frame.where, message_id=frame.name_of(stanza, who), sent=frame.sent)
-    author = Author(id=id_of(frame.view.me if frame.view.is_me(who) else who), name=UNKNOWN_NAME)
+    named = id_of(frame.view.me if frame.view.is_me(who) else who)
+    author = Author(id=named, name=UNKNOWN_NAME) if words(around, "participant") else None
     refs = media_refs(content, source, once=once)
     return Quote(author=author, message_id=source.message_id, text=text_of(content), media=refs)
 
@@ -266,7 +267,7 @@ def _membership(told: Raw, view: LinkedView) -> Unsupported:
         sent=unix_time(told, "Timestamp"),
         what="the agent was added to the group" if joined else "the agent left the group" if left else what,
         chat_type=ChatType.GROUP,
-        channel_name=line(table(group, "GroupName"), "Name") or view.groups.get(address),
+        channel_name=line(table(group, "GroupName") or table(told, "Name"), "Name") or view.groups.get(address),
         is_notice=True,
         presence=Presence.ADDED if joined else Presence.REMOVED if left else None,
     )

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from belino.adapters.whatsapp.linked.client import LinkedClient
+from belino.adapters.whatsapp.linked.content import media_refs
 from belino.adapters.whatsapp.linked.media import upload
 from belino.adapters.whatsapp.linked.parse import GROUPS, HIDDEN, OWN, PEOPLE, LinkedView, address_of
 from belino.domain.errors import Unanswered, Undeliverable
 from belino.domain.limits import SendAs
-from belino.domain.message import ConversationKey
+from belino.domain.message import ConversationKey, SourceMessage
 from belino.domain.ports import AdapterContext
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
 from belino.net.json_fields import Raw, count, unix_time, words
@@ -61,8 +62,11 @@ class LinkedSending:
         (file,) = parcel.files
         part, media_type = _PARTS[file.send_as]
         fields = await upload(self.client, self.context, file, media_type=media_type, media_url=self.media_url)
-        receipt = await self._sent(parcel.conversation, {part: {**_facts(file), **fields, **around}})
-        return replace(receipt, stored=(StoredFile(form=file.send_as, size=file.size, name=file.name),))
+        message = {part: {**_facts(file), **fields, **around}}
+        receipt = await self._sent(parcel.conversation, message)
+        source = SourceMessage(where=parcel.conversation, message_id=receipt.message_id, sent=receipt.sent)
+        (ref,) = media_refs(message, source, once=False)
+        return replace(receipt, stored=(StoredFile(form=file.send_as, size=file.size, name=file.name, ref=ref),))
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a text, which WhatsApp allows for fifteen minutes."""
