@@ -119,7 +119,14 @@ async def companion(words: Sequence[str], task: Told, *, folder: Path) -> AsyncI
     """Run the program with this task in this folder; it is ended with the block."""
     try:
         process = await asyncio.create_subprocess_exec(
-            *words, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd=folder, env=passed_on(), limit=LINE_BYTES
+            *words,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            cwd=folder,
+            env=passed_on(),
+            limit=LINE_BYTES,
+            start_new_session=True,  # Ctrl-C is ours
         )
     except OSError as error:
         raise Unreached(f"{words[0]} cannot be started: {error.strerror}") from None
