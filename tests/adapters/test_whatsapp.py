@@ -443,6 +443,25 @@ async def test_a_number_registers_its_own_address_so_that_several_numbers_of_one
     assert told["override_callback_uri"] == "http://127.0.0.1:1/hooks/whatsapp/default"
 
 
+async def test_an_address_that_meta_cannot_reach_yet_is_registered_once_it_can(
+    whatsapp: WhatsAppServer, businesses: Businesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [False, True]
+
+    async def verify(url: str, token: str) -> bool:
+        return answers.pop(0)
+
+    monkeypatch.setattr(whatsapp.hook, "verify", verify)
+    business = businesses(public_url="http://127.0.0.1:1")
+    assert isinstance(whatsapp.clock, FakeClock)
+    async with business.listening():
+        while answers:
+            await whatsapp.clock.advance(0.5)
+            await asyncio.sleep(0.002)
+        while business.context.problems:
+            await asyncio.sleep(0.002)
+
+
 async def test_a_recorded_call_parses_to_the_same_arrivals(
     whatsapp: WhatsAppServer, business: Business, ada: Any
 ) -> None:

@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import chain, repeat
 from typing import ClassVar, Literal
 from urllib.parse import quote
 
@@ -44,6 +45,7 @@ from belino.net.json_fields import Raw, from_json, line, words
 from belino.net.redact import Secret
 from belino.net.rest import HookInbox, Latest, check_base_url
 from belino.net.stream import retried
+from belino.net.tap import on_behalf
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +57,8 @@ API, EVENTS = "Cloud API", "webhook"
 TYPING_SECONDS = 20.0
 """WhatsApp shows typing for 25 seconds."""
 KEPT_CALLS = 10_000
+REGISTERING = 1.0, 5.0, 15.0, 60.0
+"""Seconds between tries to register public_url."""
 STALE = timedelta(days=8)
 """Meta repeats a call for seven days; what is older was not sent by it now."""
 _NUMBER_ID = re.compile(r"[0-9]{5,32}")
@@ -375,12 +379,16 @@ class Adapter:
             "override_callback_uri": f"{self._config.public_url.rstrip('/')}{self._hook}",
             "verify_token": self._config.verify_token.reveal(),
         }
-        try:
-            await retried(lambda: self._client.post("", {"webhook_configuration": where}), clock=self._context.clock)
-        except AdapterError as error:
-            self._context.report(EVENTS, f"Meta does not send events to public_url: {error}")
-        else:
-            self._context.report(EVENTS)
+        for wait in chain(REGISTERING, repeat(REGISTERING[-1])):  # Meta calls us first, which may not work at once
+            try:
+                with on_behalf(None):  # a call that holds a secret is not recorded
+                    await self._client.post("", {"webhook_configuration": where})
+            except AdapterError as error:
+                self._context.report(EVENTS, f"Meta does not send events to public_url: {error}")
+                await self._context.clock.sleep(wait)
+            else:
+                self._context.report(EVENTS)
+                break
 
     async def _take(self, payload: Raw, arrivals: Sequence[Arrival], view: CloudParseContext, accept: Accept) -> None:
         if foreign := sorted(numbers_in(payload) - {self._me.id}):
