@@ -32,7 +32,7 @@ from belino.adapters.signal.send import SentMessage, delete, mark_read, named, r
 from belino.adapters.signal.socket import EventSocket
 from belino.aio.deadline import beside
 from belino.aio.retry import backoff
-from belino.domain.errors import AdapterError, ConfigError, StoreError, Unfindable, reason_of
+from belino.domain.errors import AdapterError, ConfigError, MediaError, StoreError, Undeliverable, Unfindable, reason_of
 from belino.domain.limits import Capabilities, Limits
 from belino.domain.linking import LinkCode
 from belino.domain.media import MediaRef
@@ -119,11 +119,7 @@ class Adapter:
         self._config = config
         self._context = context
         self._client = SignalClient(
-            context.http,
-            context.clock,
-            url=config.url,
-            account=config.number,
-            works=lambda: context.report(API),
+            context.http, context.clock, url=config.url, account=config.number, works=lambda: context.report(API)
         )
         self._limits = RateLimits("Signal", context.clock)
         self._me = SignalAccount(number=config.number)
@@ -166,7 +162,10 @@ class Adapter:
             paths: list[str] | None = None
             if files and self._config.shared_folder is not None:
                 opened = [self._context.lend(self._config.shared_folder, file) for file in files]
-                paths = [str(await lent.enter_async_context(each)) for each in opened]
+                try:
+                    paths = [str(await lent.enter_async_context(each)) for each in opened]
+                except MediaError as error:
+                    raise Undeliverable(f"{files[0].name} cannot be handed to signal-cli: {error}") from error
             work = partial(
                 send,
                 self._client,
