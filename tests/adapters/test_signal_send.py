@@ -16,7 +16,6 @@ from belino.adapters.signal.send import styled
 from belino.domain.errors import (
     AdapterError,
     NothingToEdit,
-    PlaceClosed,
     RateLimited,
     Unanswered,
     Unauthorized,
@@ -118,6 +117,22 @@ async def test_large_files_go_through_the_shared_folder_and_are_removed_from_it(
     assert devices().adapter.limits.files[SendAs.DOCUMENT].max_bytes == INLINE_BYTES
 
 
+async def test_a_shared_folder_that_is_missing_is_a_reason_and_sends_nothing(
+    signal: SignalServer, devices: Devices, tmp_path: Path
+) -> None:
+    device = devices(shared_folder=tmp_path / "missing")
+    some = file(b"y" * 3_000, "report.pdf", "application/pdf")
+    with pytest.raises(Undeliverable, match=r"report\.pdf cannot be handed to signal-cli: the shared folder cannot be"):
+        await device.adapter.send(replace(text(signal.user("Ann"), ""), kind=ParcelKind.FILES, files=(some,)))
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shorter = file(b"short", "a.bin", "application/octet-stream", size=5_000)
+    with pytest.raises(Undeliverable, match="is no longer the file"):
+        device = devices(shared_folder=shared)
+        await device.adapter.send(replace(text(signal.user("Bob"), ""), kind=ParcelKind.FILES, files=(shorter,)))
+    assert signal.sent == []
+
+
 async def test_the_inline_limit_is_what_the_daemon_can_read(signal: SignalServer, device: Device) -> None:
     ann = signal.user("Ann")
     fits = file(b"z" * INLINE_BYTES, "fits.bin", "application/octet-stream")
@@ -207,7 +222,7 @@ async def test_a_person_who_cannot_be_reached_is_told_with_the_reason(
 async def test_a_group_that_we_left_is_closed(signal: SignalServer, device: Device) -> None:
     hikers = signal.group("Hikers", signal.user("Ann"))
     hikers["isMember"] = False
-    with pytest.raises(PlaceClosed, match="not in this group"):
+    with pytest.raises(Undeliverable, match="not in this group"):
         await device.adapter.send(text(hikers))
 
 
@@ -255,5 +270,5 @@ async def test_an_edit_of_a_message_that_cannot_be_changed_is_sent_anew(signal: 
     hikers = signal.group("Hikers", signal.user("Ann"))
     shown = await device.adapter.send(text(hikers))
     hikers["isMember"] = False
-    with pytest.raises((NothingToEdit, PlaceClosed)):
+    with pytest.raises(NothingToEdit):
         await device.adapter.edit(shown.message_id, text(hikers, "other", kind=ParcelKind.EDIT))

@@ -39,7 +39,7 @@ async def test_only_posts_of_json_under_a_name_of_this_machine_are_calls(daemon:
             ({"data": b"{}", "headers": {"Content-Type": "text/plain"}}, 415),
             ({"json": {}, "headers": {"Host": "evil.example"}}, 421),
         ):
-            async with http.post(url, **given) as answer:  # type: ignore[arg-type]
+            async with http.post(url, **given) as answer:
                 assert answer.status == status
         async with http.get(url) as answer:
             assert answer.status == 405

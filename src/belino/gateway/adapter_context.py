@@ -15,6 +15,7 @@ from belino.domain.reply import OutgoingFile
 from belino.media.jail import lend_below, open_below
 from belino.net.client import Client
 from belino.net.guard import Guard
+from belino.net.rest import FileBody
 from belino.net.tap import Closable, Listener, TappedClient
 from belino.storage.home import Home
 
@@ -79,7 +80,7 @@ class AccountContext:
 
     def lend(self, folder: Path, file: OutgoingFile) -> AbstractAsyncContextManager[Path]:
         """A copy of a file below a folder of this machine, as long as the block lasts."""
-        return lend_below(folder, file.name, file.chunks())
+        return lend_below(folder, file.name, FileBody(file).chunks())
 
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         """Report a parsed payload to the recorder, if one is set."""

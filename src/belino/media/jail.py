@@ -268,18 +268,23 @@ async def lend_below(folder: Path, name: str, chunks: AsyncIterator[bytes]) -> A
     place = folder / f"{LENT}{secrets.token_hex(8)}"
     lent = place / ending_in(name.replace("/", "_").lstrip(".") or "file", "")
     try:
-        await on_disk(_begin_loan, folder, place)
-        descriptor = await on_disk(os.open, lent, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o640)
         try:
-            async for piece in chunks:
-                await on_disk(write_all, descriptor, piece)
-        finally:
-            os.close(descriptor)
+            await _write_loan(folder, lent, chunks)
+        except StoreError as error:
+            raise MediaError(f"the shared folder cannot be written to: {error}") from None
         yield lent
-    except OSError as error:
-        raise MediaError(f"the shared folder cannot be written to ({error.strerror})") from None
     finally:
         await on_disk(_end_loan, place)
+
+
+async def _write_loan(folder: Path, lent: Path, chunks: AsyncIterator[bytes]) -> None:
+    await on_disk(_begin_loan, folder, lent.parent)
+    descriptor = await on_disk(os.open, lent, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o640)
+    try:
+        async for piece in chunks:
+            await on_disk(write_all, descriptor, piece)
+    finally:
+        os.close(descriptor)
 
 
 def _begin_loan(folder: Path, place: Path) -> None:

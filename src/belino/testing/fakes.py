@@ -13,6 +13,7 @@ from belino.domain.ports import Clock, HttpClient, Known
 from belino.domain.reply import OutgoingFile
 from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Turn, Usage
 from belino.media.jail import lend_below, open_below
+from belino.net.rest import FileBody
 from belino.testing.clock import FakeClock
 
 
@@ -83,7 +84,7 @@ class FakeContext:
         return self._folder
 
     def lend(self, folder: Path, file: OutgoingFile) -> AbstractAsyncContextManager[Path]:
-        return lend_below(folder, file.name, file.chunks())
+        return lend_below(folder, file.name, FileBody(file).chunks())
 
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         self.reported.append((payload, known(), arrivals))

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import ClassVar, TypeVar
 from urllib.parse import urlsplit
@@ -30,20 +31,21 @@ from belino.adapters.signal.parse import (
 from belino.adapters.signal.send import SentMessage, delete, mark_read, named, react, send, show_typing
 from belino.adapters.signal.socket import EventSocket
 from belino.aio.deadline import beside
-from belino.domain.errors import AdapterError, ConfigError, Unfindable
+from belino.aio.retry import backoff
+from belino.domain.errors import AdapterError, ConfigError, MediaError, StoreError, Undeliverable, Unfindable, reason_of
 from belino.domain.limits import Capabilities, Limits
 from belino.domain.linking import LinkCode
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import Finding, MessageOutcome
-from belino.domain.ports import Accept, AdapterContext, DraftsShown, Question, pause_between_drafts
+from belino.domain.ports import Accept, AdapterContext, DraftsShown, Question, Taken, pause_between_drafts
 from belino.domain.reply import UNFINISHED, Parcel, Receipt
 from belino.net.json_fields import Raw, as_tables, from_json, line, table, words
 from belino.net.rest import RateLimits, check_base_url
 
 REF_LETTERS = "sg"
 DEFAULT_URL = "http://localhost:8080"
-API = "signal-cli"
+API, STORE = "signal-cli", "store"
 DRAFT_PAUSES = 4.0, 8.0
 MOST_EDITS = 9
 """Signal's apps edit a message ten times at most; the last edit is the answer."""
@@ -117,11 +119,7 @@ class Adapter:
         self._config = config
         self._context = context
         self._client = SignalClient(
-            context.http,
-            context.clock,
-            url=config.url,
-            account=config.number,
-            works=lambda: context.report(API),
+            context.http, context.clock, url=config.url, account=config.number, works=lambda: context.report(API)
         )
         self._limits = RateLimits("Signal", context.clock)
         self._me = SignalAccount(number=config.number)
@@ -164,7 +162,10 @@ class Adapter:
             paths: list[str] | None = None
             if files and self._config.shared_folder is not None:
                 opened = [self._context.lend(self._config.shared_folder, file) for file in files]
-                paths = [str(await lent.enter_async_context(each)) for each in opened]
+                try:
+                    paths = [str(await lent.enter_async_context(each)) for each in opened]
+                except MediaError as error:
+                    raise Undeliverable(f"{files[0].name} cannot be handed to signal-cli: {error}") from error
             work = partial(
                 send,
                 self._client,
@@ -266,9 +267,22 @@ class Adapter:
         arrivals = parse(event, view)
         self._context.parsed(event, lambda: context_to_json(view, event), arrivals)
         for arrival in arrivals:
-            taken = await accept(arrival, cursor=json.dumps(self._aliases) if edition else None)
+            taken = await self._stored(accept, arrival, json.dumps(self._aliases) if edition else None)
             if isinstance(arrival, Message):
                 self._heard(arrival, will_answer=taken.outcome is MessageOutcome.WAITING)
+
+    async def _stored(self, accept: Accept, arrival: Arrival, cursor: str | None) -> Taken:
+        """Store an arrival, however long that takes: the daemon gives none of what it has handed out again."""
+        for attempt in count(1):
+            try:
+                taken = await accept(arrival, cursor=cursor)
+            except StoreError as error:
+                self._context.report(STORE, f"what arrives cannot be stored: {reason_of(error)}")
+                await self._context.clock.sleep(backoff(attempt))
+            else:
+                self._context.report(STORE)
+                return taken
+        raise AssertionError("the attempts do not end")
 
     def _heard(self, message: Message, *, will_answer: bool) -> None:
         """Note what an answer may need, and tell the sender that the agent read it."""

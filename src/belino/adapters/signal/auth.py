@@ -1,4 +1,4 @@
-"""Authentication: find the account that the daemon serves, and link a device of a person's account by a QR code."""
+"""Auth: find the account that the daemon serves, and link a device of a person's account by a QR code."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

@@ -55,7 +55,7 @@ WORKS = (
     Capabilities(thing=Capability.SOUND, comes=YES, goes=YES),
     Capabilities(thing=Capability.VOICE, comes="yes: recordings of the apps, which have no name", goes="yes, marked"),
     Capabilities(thing=Capability.FILE, comes=YES, goes="up to 14 MB; up to 100 MB through a shared folder"),
-    Capabilities(thing=Capability.STICKER, comes="yes: a picture (WebP)", goes="as a picture"),
+    Capabilities(thing=Capability.STICKER, comes="yes: a picture (WebP)"),
     Capabilities(thing=Capability.ALBUM, comes="yes, as one message", goes="yes, up to 32 in one message"),
     Capabilities(
         thing=Capability.REPLY,

@@ -3,14 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from belino.domain.errors import (
-    AdapterError,
-    NothingToEdit,
-    PlaceClosed,
-    RateLimited,
-    Unauthorized,
-    Undeliverable,
-)
+from belino.domain.errors import AdapterError, NothingToEdit, RateLimited, Unauthorized, Undeliverable
 from belino.net.json_fields import Raw, count, line, table, tables, whole, words
 from belino.net.redact import redact
 
@@ -83,7 +76,7 @@ def refusal(error: SignalRefused) -> AdapterError:
     if failed == {UNREGISTERED} or "is not registered" in said:
         return Undeliverable("this person is not on Signal, or no longer")
     if any(words_ in said for words_ in _NO_GROUP):
-        return PlaceClosed("the account is not in this group, or no longer")
+        return Undeliverable("the account is not in this group, or no longer")
     if any(words_ in said for words_ in _NO_SENDING):
         return Undeliverable("only administrators may write in this group")
     if "attachmentinvalid" in said or "failed to add attachment" in said:

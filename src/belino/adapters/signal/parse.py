@@ -5,14 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from belino.adapters.signal.authors import (
-    SignalAccount,
-    address,
-    author,
-    chat_type,
-    conversation,
-    message_id,
-)
+from belino.adapters.signal.authors import SignalAccount, address, author, chat_type, conversation, message_id
 from belino.adapters.signal.content import is_notice, mentioned, text_of, what_it_is
 from belino.adapters.signal.media import named_in, refs_of, thumbnails_of
 from belino.domain.message import (
