@@ -231,10 +231,23 @@ async def test_a_document_of_100_megabytes_takes_less_than_sixteen_of_memory(cre
         assert used <= 16, used
 
 
-async def test_a_message_to_oneself_is_answered_and_one_to_others_is_context(crew: BusyPhone) -> None:
-    crew.more = {}
+async def test_a_file_of_95_megabytes_is_decrypted_in_less_than_sixteen_of_memory(crew: BusyPhone) -> None:
+    content = os.urandom(MEGABYTE) * 95
+    async with crew.process() as process:
+        before = await crew.loaded(process)
+        film = FakeUpload(content=content, name="film.bin", mime="application/octet-stream")
+        crew.write("look at it", files=[film])
+        await until(lambda: len(crew.sent) == 2)
+        assert crew.world.bytes_served >= len(content)
+        used = peak_megabytes(process) - before
+        assert used < 16, used
+
+
+async def test_what_the_owner_writes_to_others_is_context_and_a_note_to_oneself_is_answered(crew: BusyPhone) -> None:
     async with crew.gateway() as gateway:
         crew.world.say(ME, crew.room, "I am on my way")
         (kept,) = await crew.stored(gateway, 1)
-        assert kept.author.is_agent
-        assert kept.outcome is MessageOutcome.OBSERVED
+        assert (kept.author.is_agent, kept.outcome) == (True, MessageOutcome.OBSERVED)
+        crew.world.say(ME, ME, "remind me")
+        await until(lambda: crew.answers() == ["turn 1"])
+    assert crew.sent[0]["to"] == ME
