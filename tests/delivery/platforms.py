@@ -1,7 +1,8 @@
-"""The limits of nine platforms: two on their adapters, the others by the platforms' documentation."""
+"""The limits of nine platforms: three on their adapters, the others by the platforms' documentation."""
 
 from belino.adapters.telegram.capabilities import LIMITS as TELEGRAM
 from belino.adapters.web import Adapter as WebAdapter
+from belino.adapters.whatsapp.capabilities import LIMITS as WHATSAPP
 from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs, Unit
 
 KB, MB = 1024, 1024 * 1024
@@ -39,35 +40,6 @@ SLACK = Limits(
     album_items=10,
     album_mixes=(frozenset(VISIBLE),),
 )
-WHATSAPP = Limits(
-    text_chars=4_096,
-    once=Once.UNCERTAIN,
-    caption_chars=1_024,
-    files={
-        SendAs.PHOTO: FileLimit(max_bytes=5 * MB, mimes=frozenset({"image/jpeg", "image/png"})),
-        SendAs.VIDEO: FileLimit(max_bytes=16 * MB, mimes=frozenset({"video/mp4", "video/3gpp"})),
-        SendAs.AUDIO: FileLimit(
-            max_bytes=16 * MB,
-            mimes=frozenset({"audio/aac", "audio/amr", "audio/mpeg", "audio/mp4", "audio/ogg"}),
-            codecs=frozenset({"aac", "amr", "mp3", "opus"}),
-            caption=False,
-        ),
-        SendAs.VOICE: FileLimit(
-            max_bytes=512 * KB, mimes=frozenset({"audio/ogg"}), codecs=frozenset({"opus"}), caption=False
-        ),
-        SendAs.STICKER: FileLimit(max_bytes=100 * KB, mimes=frozenset({"image/webp"}), max_side=512, caption=False),
-        SendAs.DOCUMENT: FileLimit(
-            max_bytes=100 * MB,
-            mimes=frozenset(
-                {
-                    "text/plain", "application/pdf", "application/msword", "application/vnd.ms-excel",
-                    "application/vnd.ms-powerpoint", f"{OFFICE}.spreadsheetml.sheet",
-                    f"{OFFICE}.wordprocessingml.document", f"{OFFICE}.presentationml.presentation",
-                }
-            ),
-        ),
-    },
-)  # fmt: skip
 SIGNAL = Limits(
     text_chars=2_000,
     once=Once.UNCERTAIN,

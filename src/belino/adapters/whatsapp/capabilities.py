@@ -24,7 +24,7 @@ UPLOADS = frozenset(
 TEXTS = frozenset(
     {
         "text/csv", "text/markdown", "text/html", "text/xml", "text/calendar", "text/x-python", "application/json",
-        "application/xml", "application/x-yaml", "image/svg+xml",
+        "application/xml", "application/x-yaml",
     }
 )  # fmt: skip
 """What is text, too: it is uploaded as such, under its own name."""
@@ -46,8 +46,7 @@ _FILES = {
         max_bytes=STICKER_BYTES,
         moving_bytes=MOVING_STICKER_BYTES,
         mimes=frozenset({"image/webp"}),
-        side=STICKER_SIDE,
-        max_ratio=1,
+        max_side=STICKER_SIDE,
         caption=False,
     ),
     SendAs.DOCUMENT: FileLimit(max_bytes=DOCUMENT_BYTES, mimes=UPLOADS | TEXTS),
@@ -77,7 +76,7 @@ WORKS = (
     Capabilities(
         thing=Capability.STICKER,
         comes="yes, still and animated",
-        goes="WebP of 512 × 512 pixels, if the agent asks for it",
+        goes="WebP of up to 512 pixels, if the agent asks for it",
     ),
     Capabilities(thing=Capability.ALBUM, comes="as several messages"),
     Capabilities(
