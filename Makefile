@@ -52,7 +52,7 @@ tables: $(VENV)/.core ## write the tables of what works in README and docs
 lock: $(VENV)/.uv ## compile the lock files
 	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --extra av --extra heic --extra jxl -o requirements.lock
 	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header -c requirements.lock pyproject.toml --extra ocr --extra speech -o requirements-reading.lock
-	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header -c requirements-reading.lock pyproject.toml --extra av --extra claude --extra google --extra heic --extra jxl --extra llm --extra openai --extra rerank --group dev -o requirements-dev.lock
+	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header -c requirements-reading.lock pyproject.toml --extra av --extra claude --extra google --extra heic --extra jxl --extra llm --extra openai --extra rerank --extra whatsapp --group dev -o requirements-dev.lock
 
 $(VENV)/.uv:
 	@test -n "$(PYTHON)" || { echo "belino needs Python 3.11 or newer; install it and run make again." >&2; exit 1; }

@@ -25,7 +25,7 @@ STATIC = sorted((SRC / "web" / "static").rglob("*.*"))
 FORBIDDEN_NAMES = re.compile(
     r"^(utils?|helpers?|common|misc|core|base|managers?|handlers?|processors?|services?|impl|data|info)$", re.IGNORECASE
 )
-PLATFORMS = re.compile(r"telegram|discord|slack|whatsapp", re.IGNORECASE)
+PLATFORMS = re.compile(r"telegram|discord|slack|whatsapp|signal-cli", re.IGNORECASE)
 CAMEL_PARTS = re.compile(r"[A-Z][a-z0-9]*|[a-z0-9]+")
 
 # A line to the prepared parent, which passes descriptors; and the try at reaching a network from behind the walls.
@@ -61,8 +61,8 @@ ONLY_IN = {
     "safetensors": {"storage/static_vectors.py"},
 }
 MOST_MODULES = {
-    "agents": 29, "aio": 6, "bench": 29, "cassette": 4, "cli": 29, "config": 8, "context": 12, "delivery": 17,
-    "domain": 26, "gateway": 37, "media": 48, "net": 16, "readers": 27, "search": 28, "storage": 67, "testing": 44,
+    "agents": 29, "aio": 8, "bench": 29, "cassette": 4, "cli": 29, "config": 8, "context": 12, "delivery": 17,
+    "domain": 27, "gateway": 38, "media": 48, "net": 17, "readers": 27, "search": 28, "storage": 68, "testing": 56,
     "tools": 17, "turns": 17, "understanding": 49, "web": 29,
 }  # fmt: skip
 OPENS_SOCKETS = {
@@ -78,6 +78,7 @@ OPENS_SOCKETS = {
 SOCKET_ROOMS = ("net", "testing", "bench")
 # Tasks are supervised here, so that one that dies is restarted or told; the HTTP edge answers 500.
 BROAD_EXCEPT_IN = {
+    "aio/companion_program.py",
     "context/history.py",
     "turns/drafts.py",
     "turns/reading.py",

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from adapters import discord_harness
+from adapters.signal_harness import Device, Devices, making_devices
 from adapters.slack_harness import App, Apps, making_apps
 from adapters.telegram_harness import Bot, telegram
 from adapters.whatsapp_harness import Business, Businesses, making_businesses
 from belino.adapters.discord import socket as listening
-from belino.testing import FakeClock, SlackServer, TelegramServer, WhatsAppServer
+from belino.testing import FakeClock, SignalServer, SlackServer, TelegramServer, WhatsAppServer
 from belino.testing.discord import DiscordServer
 
 
@@ -104,3 +105,20 @@ async def businesses(whatsapp: WhatsAppServer) -> AsyncIterator[Businesses]:
 @pytest.fixture
 def business(businesses: Businesses) -> Business:
     return businesses()
+
+
+@pytest.fixture
+async def signal() -> AsyncIterator[SignalServer]:
+    async with SignalServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def devices(signal: SignalServer) -> AsyncIterator[Devices]:
+    async with making_devices(signal) as make:
+        yield make
+
+
+@pytest.fixture
+def device(devices: Devices) -> Device:
+    return devices()

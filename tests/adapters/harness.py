@@ -28,11 +28,12 @@ class Harness(Generic[A]):
         self.taken: list[tuple[Arrival, str | None]] = []
         self.may_take = asyncio.Event()
         self.may_take.set()
+        self.outcome = MessageOutcome.OBSERVED
 
     async def accept(self, arrival: Arrival, *, cursor: str | None = None) -> Taken:
         await self.may_take.wait()
         self.taken.append((arrival, cursor))
-        return Taken(outcome=MessageOutcome.OBSERVED)
+        return Taken(outcome=self.outcome)
 
     @property
     def messages(self) -> list[Message]:

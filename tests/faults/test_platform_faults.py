@@ -9,20 +9,32 @@ from typing import Any
 
 import pytest
 
+from belino.aio import companion
 from belino.delivery.send import PERHAPS_TWICE
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MessageOutcome
 from belino.domain.reply import ParcelState
 from belino.domain.stored import ParcelRecord
 from belino.gateway.gateway import Gateway
-from belino.testing import FakeClock, SlackPace, SlackServer, TelegramPace, TelegramServer, WhatsAppServer
+from belino.testing import (
+    FakeClock,
+    SignalServer,
+    SlackPace,
+    SlackServer,
+    TelegramPace,
+    TelegramServer,
+    WhatsAppServer,
+)
 from belino.testing.discord import DiscordServer
 from belino.testing.discord.request import DiscordPace, slow_down
 from belino.testing.faults import CannedAnswer, Fault, Hang, Reset
+from belino.testing.linked import LinkedWorld
 from belino.turns.reply import DOUBT
 from faults.test_disk_full_delivery import FullDisk
 from journeys.busy_business import ENDURING, BusyBusiness
+from journeys.busy_device import BusyDevice
 from journeys.busy_group import BusyGroup
+from journeys.busy_phone import BusyPhone
 from journeys.busy_place import BusyPlace, until
 from journeys.busy_server import BusyServer
 from journeys.busy_workspace import BusyWorkspace
@@ -87,7 +99,38 @@ async def whatsapp(path: Path) -> AsyncIterator[Platform]:
         )
 
 
-PLATFORMS = {"telegram": telegram, "discord": discord, "slack": slack, "whatsapp": whatsapp}
+@asynccontextmanager
+async def signal(path: Path) -> AsyncIterator[Platform]:
+    async with SignalServer(per_minute=1_000) as daemon:
+        yield Platform(
+            busy=BusyDevice(daemon, path),
+            fail=lambda fault: daemon.fail("send", fault),
+            wait=CannedAnswer(status=429, headers={"Retry-After": "1"}),
+            tells_duplicates=False,
+        )
+
+
+@asynccontextmanager
+async def linked(path: Path) -> AsyncIterator[Platform]:
+    async with LinkedWorld() as world:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(companion, "LIMITED_SECONDS", 1.0)
+            yield Platform(
+                busy=BusyPhone(world, path),
+                fail=lambda fault: world.fail("send", fault),
+                wait=CannedAnswer(status=429),
+                tells_duplicates=False,
+            )
+
+
+PLATFORMS = {
+    "telegram": telegram,
+    "discord": discord,
+    "slack": slack,
+    "whatsapp": whatsapp,
+    "linked": linked,
+    "signal": signal,
+}
 FAULTS: dict[str, Callable[[Platform], list[Fault]]] = {
     "asked to wait": lambda platform: [platform.wait] * 2,
     "server error": lambda platform: [CannedAnswer(status=500), HTML],
@@ -152,7 +195,7 @@ def check(platform: Platform, parcels: list[ParcelRecord]) -> None:
 
 
 def message_text(message: Any) -> str:
-    return str(message.get("content") or message.get("text") or "")
+    return str(message.get("content") or message.get("text") or message.get("message") or "")
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -3,7 +3,8 @@
 import gc
 import os
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from belino.domain.errors import MediaError, MediaNotFound, MediaRefused, StoreError
 from belino.media import jail as module
-from belino.media.jail import Jail
+from belino.media.jail import Jail, lend_below
 
 SECRET = b"secret-5f0c1b"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -224,3 +225,32 @@ async def test_opened_files_leave_nothing_to_the_garbage_collector(folder: Path)
             with beneath.open("inner/file.txt"):
                 pass
     assert gc.collect() < 100
+
+
+async def some(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+async def test_a_lent_file_keeps_its_name_and_is_gone_afterwards_also_after_an_error(tmp_path: Path) -> None:
+    async with lend_below(tmp_path, "../report.pdf", some(b"pages")) as lent:
+        assert (lent.name, lent.read_bytes(), lent.stat().st_mode & 0o777) == ("_report.pdf", b"pages", 0o640)
+        assert lent.is_relative_to(tmp_path)
+    with pytest.raises(RuntimeError):
+        async with lend_below(tmp_path, "a.txt", some(b"a")):
+            raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_what_a_killed_process_had_lent_is_removed_after_an_hour(tmp_path: Path) -> None:
+    for name, age in (("belino-old", 4_000), ("belino-young", 10), ("others", 4_000)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_bytes(b"a")
+        os.utime(tmp_path / name, (time.time() - age, time.time() - age))
+    async with lend_below(tmp_path, "b.txt", some(b"b")) as lent:
+        assert sorted(each.name for each in tmp_path.iterdir()) == sorted([lent.parent.name, "belino-young", "others"])
+
+
+async def test_a_shared_folder_that_cannot_be_written_to_is_an_error_in_words(tmp_path: Path) -> None:
+    with pytest.raises(MediaError, match="the shared folder cannot be written to"):
+        async with lend_below(tmp_path / "missing", "a.txt", some(b"a")):
+            raise AssertionError

@@ -7,7 +7,7 @@ import pytest
 
 from belino.domain.errors import AdapterError, MediaTooLarge
 from belino.net.clock import SystemClock
-from belino.net.stream import bounded
+from belino.net.stream import bounded, sent_events
 from belino.testing import FakeClock
 
 KB = 1024
@@ -106,3 +106,23 @@ async def test_a_timeout_of_the_platforms_own_is_passed_on() -> None:
     clock = FakeClock()
     with pytest.raises(TimeoutError, match="theirs"):
         await read(failing(), clock)
+
+
+async def events(*pieces: bytes) -> list[bytes]:
+    async def chunks() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+
+    return [event async for event in sent_events(chunks())]
+
+
+async def test_sent_events_are_complete_however_they_are_cut_and_comments_are_none() -> None:
+    text = b':\nevent:receive\ndata:{"a":1}\n\n:\r\ndata:{"b"\ndata::2}\r\n\r\ndata:cut off'
+    whole = [b'{"a":1}', b'{"b"\n:2}']
+    assert await events(text) == whole
+    assert await events(*(text[at : at + 1] for at in range(len(text)))) == whole
+
+
+async def test_an_event_without_an_end_is_an_error() -> None:
+    with pytest.raises(AdapterError, match="an event is over"):
+        await events(b"data:", *[b"x" * (1 << 20)] * 17)

@@ -135,7 +135,7 @@ def _examined(args: Namespace, home: Home, config: "Config | None") -> list[dict
         soundness = (await check_database(store, SystemClock()), *await _strays(store), *backups)
         findings = await examine(home=home, store=store, sandbox_required=required, soundness=soundness)
         if config is not None:
-            findings += (*await examine_adapters(config), *await examine_agents(config.agent))
+            findings += (*await examine_adapters(config, home), *await examine_agents(config.agent))
             findings += await examine_voice(config, home, store)
             findings += await examine_reading(config, home)
         return [_as_json(finding) for finding in findings]

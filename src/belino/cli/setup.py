@@ -19,7 +19,8 @@ from belino.config import Config, from_table
 from belino.config.edit import edited, write_config
 from belino.config.read import AGENT_KEYS, read_table
 from belino.config.secrets import read_secret, write_secret
-from belino.domain.errors import BelinoError, ConfigError
+from belino.domain.errors import AdapterError, BelinoError, ConfigError
+from belino.domain.linking import LinksDevice
 from belino.domain.outcome import Finding
 from belino.domain.ports import Checks, Closes, Question, TakesOver
 from belino.net.redact import Secret
@@ -126,7 +127,7 @@ def _platform(args: Namespace, home: Home) -> WantedSettings:
         from belino.net.guard import Guard
 
         own = next(each for each in config.adapters if (each.platform, each.account) == (plugin.name, args.account))
-        context = AccountContext(own, SystemClock(), Guard(config.net.allow))
+        context = AccountContext(own, SystemClock(), Guard(config.net.allow), home=home)
         try:
             yield plugin.make(own.options, context)
         finally:
@@ -342,6 +343,8 @@ async def _findings(args: Namespace, wanted: WantedSettings, config: Config) -> 
     """
     try:
         async with wanted.made(config) as made:
+            if isinstance(made, LinksDevice) and (unlinked := await _linked(args, wanted.who, made)) is not None:
+                return (unlinked,)
             async with asyncio.timeout(CHECK_SECONDS):
                 found = tuple(await made.check()) if isinstance(made, Checks) else ()
                 rival = await made.rival() if isinstance(made, TakesOver) and (not found or found[0].ok) else ""
@@ -356,6 +359,30 @@ async def _findings(args: Namespace, wanted: WantedSettings, config: Config) -> 
         from belino.net.redact import redact
 
         return (Finding(name=wanted.who, ok=False, says=redact(str(error))),)
+
+
+async def _linked(args: Namespace, who: str, made: LinksDevice) -> Finding | None:
+    """Link a device if none is linked, by codes that are shown in the terminal; the finding says why none is."""
+    from belino.gateway.linking import in_terminal, qr_rows
+
+    async with asyncio.timeout(CHECK_SECONDS):
+        try:
+            if not await made.needs_link():
+                return None
+        except AdapterError:
+            return None  # the check says what is wrong
+    if _silent(args):
+        cure = "Run this in a terminal, or link it in the page under Status."
+        return Finding(
+            name=f"{who} device", ok=False, says="no device is linked, and its code needs a screen", cure=cure
+        )
+    async for code in made.link():
+        if code.scan:
+            print(f"{in_terminal(qr_rows(code.scan))}\nScan it in the app, under its linked devices.", file=sys.stderr)
+        if code.type_in:
+            print(f"Or type this code there: {code.type_in}", file=sys.stderr)
+    print("The device is linked.", file=sys.stderr)
+    return None
 
 
 def _may_take_over(args: Namespace, who: str, rival: str) -> bool:

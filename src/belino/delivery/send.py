@@ -134,6 +134,8 @@ class SenderCallbacks:
     """With every message that a sent parcel became."""
     attempted: Callable[[Account, Exception | None], None] = lambda _account, _error: None
     """With every call of a platform: None if it was successful, else its error."""
+    timed: Callable[[], None] = lambda: None
+    """When a message with a timer was sent."""
 
 
 class Sender:
@@ -394,6 +396,8 @@ class Sender:
         log.info("parcel %s (trace %s) is sent", parcel.key, parcel.trace)
         if said is not None:
             self._callbacks.message(said)
+        if receipt.expires is not None:
+            self._callbacks.timed()
         self._tell(parcel, ParcelState.SENT, reason)
 
     async def _note(self, parcel: Parcel, outcome: str, reason: str, *, at: datetime | None = None) -> None:

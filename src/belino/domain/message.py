@@ -196,6 +196,8 @@ class Message:
     """It mentions a person, a bot or a group of people other than the agent."""
     server: str = ""
     """The id of the server or workspace of its channel, if the platform has them."""
+    expires: datetime | None = None
+    """When it vanishes by the platform's timer: it is stored no longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,6 +122,14 @@ class AdapterContext(Protocol):
         """The bytes of a regular file below a folder that the operator names; no link or `..` leaves it."""
         ...
 
+    def folder(self) -> Path:
+        """The account's private folder, for what its platform's library keeps; ConfigError without a state folder."""
+        ...
+
+    def lend(self, folder: Path, file: OutgoingFile) -> AbstractAsyncContextManager[Path]:
+        """A copy of a file below a folder that the operator names, for a platform's program that reads it there."""
+        ...
+
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         """Report a parsed payload before it is handed in: the raw payload, its parse inputs, and its arrivals.
 
@@ -179,6 +187,15 @@ class KeepsCursor(Accept, Protocol):
 
     def keep_cursor(self, cursor: str) -> Awaitable[None]:
         """When it returns, the cursor is on disk: later events are delivered again after a crash."""
+        ...
+
+
+@runtime_checkable
+class RecallsHistory(Accept, Protocol):
+    """Can store messages from before, which the platform sends by itself: context that starts no turn."""
+
+    def recall(self, messages: Sequence[Message]) -> Awaitable[None]:
+        """Messages that are stored already, or that the access rules deny, are left out."""
         ...
 
 

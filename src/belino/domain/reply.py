@@ -156,6 +156,8 @@ class Receipt:
     """Further messages made by the same call (an album)."""
     stored: tuple[StoredFile, ...] | None = None
     """The parcel's files as stored by the platform, in order; None if it does not report them."""
+    expires: datetime | None = None
+    """When it vanishes by the platform's timer, as for an arrival."""
 
 
 class Doubt(IntEnum):

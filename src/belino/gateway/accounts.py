@@ -20,6 +20,7 @@ from belino.gateway.moves import Moves
 from belino.gateway.publisher import Publisher
 from belino.net.guard import Guard
 from belino.net.tap import has_behalf, on_behalf
+from belino.storage.home import Home
 
 STOP_SECONDS = 10.0
 
@@ -77,6 +78,7 @@ class Accounts:
         health: HealthBoard,
         publisher: Publisher,
         moves: Moves,
+        home: Home,
     ) -> None:
         self.adapters: dict[Account, Adapter] = {}
         """Shared with everything that sends, fetches or reads history."""
@@ -87,6 +89,7 @@ class Accounts:
         self._health = health
         self._publisher = publisher
         self._moves = moves
+        self._home = home
         self._contexts: dict[Account, AccountContext] = {}
         self._made: list[AccountContext] = []
         self._nudges: dict[Account, asyncio.Event] = {}
@@ -104,6 +107,7 @@ class Accounts:
             self._health,
             publish=self._publisher.file,
             places=self._moves.places((config.platform, config.account)),
+            home=self._home,
         )
         self._made.append(context)
         return MadeAccount(config=config, adapter=self._make(config, context), context=context)

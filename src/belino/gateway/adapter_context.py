@@ -12,10 +12,12 @@ from belino.domain.message import Arrival
 from belino.domain.places import NoPlaces, Places
 from belino.domain.ports import Clock, Known
 from belino.domain.reply import OutgoingFile
-from belino.media.jail import open_below
+from belino.media.jail import lend_below, open_below
 from belino.net.client import Client
 from belino.net.guard import Guard
+from belino.net.rest import FileBody
 from belino.net.tap import Closable, Listener, TappedClient
+from belino.storage.home import Home
 
 
 class PayloadWitness(Listener, Protocol):
@@ -45,6 +47,7 @@ class AccountContext:
         *,
         publish: Callable[[OutgoingFile], Awaitable[str]] | None = None,
         places: Places | None = None,
+        home: Home | None = None,
     ) -> None:
         self.account = config.account
         self.clock = clock
@@ -56,6 +59,7 @@ class AccountContext:
         self._witness = witness
         self._health = health
         self._publish = publish
+        self._home = home
         self.places: Places = places or NoPlaces()
 
     async def publish(self, file: OutgoingFile) -> str:
@@ -67,6 +71,16 @@ class AccountContext:
     def open_below(self, folder: Path, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """The bytes of a file below a folder of this machine."""
         return open_below(folder, path)
+
+    def folder(self) -> Path:
+        """The account's own folder in the state folder."""
+        if self._home is None:
+            raise ConfigError("this account keeps a session in the state folder, and there is none here")
+        return self._home.account(*self._key)
+
+    def lend(self, folder: Path, file: OutgoingFile) -> AbstractAsyncContextManager[Path]:
+        """A copy of a file below a folder of this machine, as long as the block lasts."""
+        return lend_below(folder, file.name, FileBody(file).chunks())
 
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         """Report a parsed payload to the recorder, if one is set."""

@@ -103,14 +103,14 @@ async def examine_reading(config: Config, home: Home) -> tuple[Finding, ...]:
         return (Finding(name="reading", ok=False, says=str(error)),)
 
 
-async def examine_adapters(config: Config) -> tuple[Finding, ...]:
+async def examine_adapters(config: Config, home: Home) -> tuple[Finding, ...]:
     """Check the configured adapters against their platforms, without a running gateway."""
     guard, clock = Guard(config.net.allow), SystemClock()
     findings: list[Finding] = []
     for own in config.adapters:
         who = f"{own.platform}:{own.account}"
         try:
-            context = AccountContext(own, clock, guard)
+            context = AccountContext(own, clock, guard, home=home)
             adapter = registry.find("adapters", own.platform).make(own.options, context)
         except BelinoError as error:
             findings.append(Finding(name=who, ok=False, says=str(error)))

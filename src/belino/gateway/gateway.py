@@ -138,6 +138,7 @@ class Gateway(AccountOperations, MediaViews):
             health=self._health,
             publisher=self.publisher,
             moves=self.moves,
+            home=home,
         )
         self._outside = outside
         """Fetches the URLs an agent names; our own client, unless one is passed."""
@@ -147,8 +148,7 @@ class Gateway(AccountOperations, MediaViews):
         self._insist = Retry(self.clock, self._rng)
         self.reloader = Reloader(self, source or ConfigSource(load=no_source))
         self._open = AsyncExitStack()
-        self._checking_media = asyncio.Lock()
-        self._stopping = asyncio.Event()
+        self._checking_media, self._stopping = asyncio.Lock(), asyncio.Event()
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opening:
@@ -224,6 +224,7 @@ class Gateway(AccountOperations, MediaViews):
             others.append(group.create_task(self._backups.run()))
             others.append(group.create_task(self._signs.run()))
             others.append(group.create_task(self._bridge.run()))
+            others.append(group.create_task(self.linking.run()))
             self._readers.start(group)
             await self._stopping.wait()
             failpoint("stop.begin")
@@ -540,6 +541,7 @@ class Gateway(AccountOperations, MediaViews):
             parcel=self._parcel_news,
             message=self.notices.message,
             attempted=self._health.attempted,
+            timed=self._deleted,
         )
         return Sender(
             self.store,

@@ -36,6 +36,8 @@ class AdapterHealth:
     """When the platform last accepted something."""
     can_take_over: bool = False
     """Whether its events go to another program, from which the operator may take over."""
+    can_link: bool = False
+    """Whether it works as a linked device, which the owner may link."""
 
     @property
     def works(self) -> bool:

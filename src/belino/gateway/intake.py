@@ -147,6 +147,19 @@ class Intake:
         """Store how far an account's adapter has read, without an arrival."""
         await self._store.keep_cursor(platform, account, cursor)
 
+    async def recall(self, messages: Sequence[Message]) -> None:
+        """Store messages from before, without those that the access rules deny; no turn begins with them."""
+        by_channel: dict[ConversationKey, list[Message]] = {}
+        commanders: set[str] = set()
+        for message in messages:
+            standing = Standing.DENIED if self._too_long(message) else (await self._judge(message)).standing
+            if standing is not Standing.DENIED:
+                by_channel.setdefault(message.conversation.whole_channel, []).append(message)
+            if standing is Standing.MAY_COMMAND:
+                commanders.add(message.author.id)
+        for channel, own in by_channel.items():
+            await self._store.take_history(channel, own, commanders=commanders)
+
     async def may_command(self, message: Message) -> bool:
         """Whether the author of a message may command the agent where it was written, by one that addresses it."""
         verdict = await self._judge(replace(message, addressed=True))
@@ -323,17 +336,24 @@ class _AccountIntake:
     async def keep_cursor(self, cursor: str) -> None:
         await self._intake.keep_cursor(*self._account, cursor)
 
+    async def recall(self, messages: Sequence[Message]) -> None:
+        self._check(messages)
+        self._intake.heard(self._account)
+        await self._intake.recall(messages)
+
     async def many(self, incoming: Sequence[Incoming]) -> tuple[Taken, ...]:
-        for arrival, _ in incoming:
-            where = arrival.conversation
-            if (where.platform, where.account) != self._account:
-                own = ":".join(self._account)
-                raise ScopeError(f"{own} passed an arrival of {where.platform}:{where.account}")
+        self._check([arrival for arrival, _ in incoming])
         failpoint("adapter.events.received")
         self._intake.heard(self._account)
         taken = await self._intake.accept_all(incoming)
         failpoint("adapter.events.stored")
         return taken
+
+    def _check(self, arrivals: Sequence[Arrival]) -> None:
+        for where in (arrival.conversation for arrival in arrivals):
+            if (where.platform, where.account) != self._account:
+                own = ":".join(self._account)
+                raise ScopeError(f"{own} passed an arrival of {where.platform}:{where.account}")
 
 
 def _is_about_any(arrival: Arrival, run: Sequence[ScreenedArrival]) -> bool:
@@ -345,9 +365,9 @@ def _is_about_any(arrival: Arrival, run: Sequence[ScreenedArrival]) -> bool:
 
 
 def _may_take_back(arrival: Arrival) -> bool:
-    """Whether bytes may have to be deleted: an edit may remove a picture, and a message may come after its deletion."""
+    """Whether something may be deleted: an edit may remove a picture, a message may have a timer or come late."""
     if isinstance(arrival, Message):
-        return any(ref.sha256 is not None for ref in arrival.media)
+        return arrival.expires is not None or any(ref.sha256 is not None for ref in arrival.media)
     return isinstance(arrival, Deletion | Edit)
 
 

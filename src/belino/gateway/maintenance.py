@@ -7,10 +7,12 @@ import asyncio
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from belino import __version__
+from belino.aio.deadline import deadline
 from belino.aio.retry import backoff
 from belino.config import Config
 from belino.domain.errors import StoreError
@@ -92,14 +94,16 @@ class Maintenance:
         )
 
     def deletion(self) -> None:
-        """Signal that a message or media was deleted."""
+        """Signal that a message or media was deleted, or that a message with a timer is stored."""
         self._deleted.set()
 
     async def follow_deletions(self) -> None:
-        """Delete copies and bytes of what users deleted, and retry until all of them are gone."""
+        """Delete copies and bytes of what users deleted or whose timer ended, and retry until all of them are gone."""
         while True:
             self._deleted.clear()
+            ends: datetime | None = None
             try:
+                ends = await self._store.expire_timed()
                 left = await forget_deleted(self._store, self._home, self._fetcher.purge)
             except StoreError as error:
                 log.warning("what was deleted could not be let go of: %s", type(error).__name__)
@@ -107,6 +111,15 @@ class Maintenance:
             if left:
                 await self._clock.sleep(AGAIN_SECONDS)
             else:
+                await self._next_deletion(ends)
+
+    async def _next_deletion(self, ends: datetime | None) -> None:
+        """Wait for the next deletion, or until the timer of a message ends."""
+        if ends is None:
+            await self._deleted.wait()
+            return
+        with suppress(TimeoutError):
+            async with deadline(self._clock, max(0.0, (ends - self._clock.now()).total_seconds())):
                 await self._deleted.wait()
 
     async def tidy(self, *, dry_run: bool = False, all_strays: bool = False) -> Tidied:

@@ -1,4 +1,4 @@
-"""Operations on a running gateway's accounts: listen, report their health, reload, reconnect, take over."""
+"""Operations on a running gateway's accounts: listen, report their health, reload, reconnect, take over, link."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
@@ -15,6 +15,7 @@ from belino.context.history import History
 from belino.delivery.connections import Account
 from belino.delivery.send import Sender
 from belino.delivery.typing import Signs
+from belino.domain.linking import LinksDevice
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Counters
 from belino.domain.places import Moved
@@ -26,6 +27,7 @@ from belino.gateway.commands import offer_commands
 from belino.gateway.events import EventBus
 from belino.gateway.health import AdapterHealth, HealthBoard
 from belino.gateway.intake import Intake
+from belino.gateway.linking import Linking
 from belino.gateway.moves import Moves
 from belino.gateway.owners import Groups, Owners
 from belino.gateway.recorder import Recorder
@@ -90,7 +92,15 @@ class AccountOperations(ABC):
 
     def health(self) -> Mapping[Account, AdapterHealth]:
         """The health of every account: what works, and what does not."""
-        return self._health.all()
+        return {
+            account: replace(health, can_link=not health.works and isinstance(self.adapters.get(account), LinksDevice))
+            for account, health in self._health.all().items()
+        }
+
+    @cached_property
+    def linking(self) -> Linking:
+        """Links devices of accounts that work as one."""
+        return Linking(self.adapters, self.clock, self._connect_again)
 
     async def reload(self, config: Config | None = None, *, reconnect: Collection[Account] = ()) -> Reloaded:
         """Apply the configuration file, or a configuration, without dropping turns; ConfigError if it is rejected."""
@@ -99,10 +109,13 @@ class AccountOperations(ABC):
     async def take_over(self, account: Account) -> str:
         """Have a platform hand an account's events to belino, and connect again; returns where they went before."""
         rival = await take_over(self.adapters.get(account), ":".join(account))
+        await self._connect_again(account)
+        return rival
+
+    async def _connect_again(self, account: Account) -> None:
         for config in self.config.adapters:
             if (config.platform, config.account) == account:
                 await self.put_account(self.accounts.make(config))
-        return rival
 
     async def adopt(self, new: Config, old: Config, agents: AgentGeneration | None) -> None:
         """Give every part its new settings; running turns keep the agent they began with."""

@@ -201,10 +201,20 @@ class RecordedContext:
         """Refused: nothing is published from a cassette."""
         raise ConfigError(f"{file.name} cannot be published: a replay is offline")
 
+    def folder(self) -> Path:
+        """Refused: a replay has no session."""
+        raise ConfigError("a replay is offline")
+
     @asynccontextmanager
     async def open_below(self, folder: Path, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
         """Refused: a cassette has the bytes it was made with."""
         raise MediaExpired("the cassette was made without these bytes")
+        yield  # pragma: no cover - makes this a generator
+
+    @asynccontextmanager
+    async def lend(self, folder: Path, file: OutgoingFile) -> AsyncIterator[Path]:
+        """Refused: a replay sends nothing."""
+        raise ConfigError(f"{file.name} cannot be lent: a replay is offline")
         yield  # pragma: no cover - makes this a generator
 
     def parsed(self, payload: object, known: Known, arrivals: Sequence[object]) -> None:

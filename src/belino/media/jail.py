@@ -17,6 +17,7 @@ from datetime import datetime
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Self
 
 from belino.domain.errors import MediaError, MediaNotFound, MediaRefused, MediaTooLarge, StoreError
@@ -33,6 +34,8 @@ NUMBERS_AT_MOST = 100
 NAME_BYTES = 255
 EXTENSION_CHARS = 20
 TAIL_BYTES = 48
+LENT, LOAN_SECONDS = "belino-", 3600.0
+"""Folders of lent files, and how old one may be."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK, opening a pipe without a writer would block for ever.
@@ -254,6 +257,49 @@ async def open_below(folder: Path, path: str) -> AsyncIterator[AsyncIterator[byt
         raise MediaError("the folder cannot be opened") from None
     with jail, jail.open(path) as file:
         yield file.pieces()
+
+
+@asynccontextmanager
+async def lend_below(folder: Path, name: str, chunks: AsyncIterator[bytes]) -> AsyncIterator[Path]:
+    """A copy of a file below a folder that is not ours, under its own name, for a program that reads it there.
+
+    It is removed at the end of the block; what a killed process left is removed by the next loan after an hour.
+    """
+    place = folder / f"{LENT}{secrets.token_hex(8)}"
+    lent = place / ending_in(name.replace("/", "_").lstrip(".") or "file", "")
+    try:
+        try:
+            await _write_loan(folder, lent, chunks)
+        except StoreError as error:
+            raise MediaError(f"the shared folder cannot be written to: {error}") from None
+        yield lent
+    finally:
+        await on_disk(_end_loan, place)
+
+
+async def _write_loan(folder: Path, lent: Path, chunks: AsyncIterator[bytes]) -> None:
+    await on_disk(_begin_loan, folder, lent.parent)
+    descriptor = await on_disk(os.open, lent, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o640)
+    try:
+        async for piece in chunks:
+            await on_disk(write_all, descriptor, piece)
+    finally:
+        os.close(descriptor)
+
+
+def _begin_loan(folder: Path, place: Path) -> None:
+    for old in folder.glob(f"{LENT}*"):
+        with suppress(OSError):
+            if time() - old.stat(follow_symlinks=False).st_mtime > LOAN_SECONDS:
+                _end_loan(old)
+    place.mkdir(mode=0o750)
+
+
+def _end_loan(place: Path) -> None:
+    with suppress(OSError):
+        for file in place.iterdir():
+            file.unlink()
+        place.rmdir()
 
 
 def _must_be_plain(status: os.stat_result) -> None:

@@ -1,17 +1,18 @@
 """REST APIs and webhooks of platforms: URL checks, pace, rate limits, fresh-link downloads, findings, uploads."""
 
 import asyncio
+import base64
 import json
 import secrets
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from ipaddress import ip_address
 from typing import ClassVar, Literal, Protocol, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from belino.domain.errors import (
     AdapterError,
@@ -35,6 +36,8 @@ QUEUE_SECONDS = 30.0
 MINUTE = 60.0
 MOST_LIMITED = 1_000
 SKEW_SECONDS = 60.0
+
+FILES = "\x00files"
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -393,3 +396,48 @@ class Form:
             f'filename="{file.name.translate(_QUOTED)}"\r\nContent-Type: {file.mime}\r\n\r\n'
         )
         return head.encode(errors="replace")
+
+
+class JsonFiles:
+    """A JSON body with files as data URIs (RFC 2397), encoded as they are read; its length is known in advance."""
+
+    def __init__(self, body: Mapping[str, object], files: Sequence[OutgoingFile]) -> None:
+        """In a list of `body`, `FILES` stands for the files."""
+        before, _, after = json.dumps(body).partition(json.dumps(FILES))
+        self._before, self._after = before.encode(), after.encode()
+        self._files = [(f'"{data_uri(file)}'.encode(), file) for file in files]
+        self.trouble: Undeliverable | None = None
+        self.written = False
+
+    @property
+    def length(self) -> int:
+        """How many bytes `chunks` yields."""
+        inside = sum(len(head) + (file.size + 2) // 3 * 4 + 1 for head, file in self._files)
+        return len(self._before) + inside + len(self._files) - 1 + len(self._after)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return {"Content-Type": "application/json", "Content-Length": str(self.length)}
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body, piece by piece."""
+        yield self._before
+        for number, (head, file) in enumerate(self._files):
+            yield b"," + head if number else head
+            body, left = FileBody(file), b""
+            try:
+                async for piece in body.chunks():
+                    data = left + piece
+                    whole = len(data) - len(data) % 3
+                    left = data[whole:]
+                    yield base64.b64encode(data[:whole])
+            finally:
+                self.trouble = body.trouble
+            yield base64.b64encode(left) + b'"'
+        self.written = True
+        yield self._after
+
+
+def data_uri(file: OutgoingFile) -> str:
+    """The beginning of a file's data URI, with its name encoded as in an address."""
+    return f"data:{file.mime.partition(';')[0]};filename={quote(file.name, safe='')};base64,"

@@ -1,5 +1,6 @@
 """Stream of bounded chunks: no body is endless, oversized or kept open by a trickle."""
 
+import binascii
 import hashlib
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
@@ -35,6 +36,8 @@ RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
 _LENGTH = re.compile(r"\d{1,18}")
 _DICE = Random()  # noqa: S311 - jitter, not a secret
+
+EVENT_BYTES = 16 * 1024 * 1024
 
 T = TypeVar("T")
 OpenAt = Callable[[int, str | None], AbstractAsyncContextManager[HttpAnswer]]
@@ -166,6 +169,50 @@ def _wait(error: AdapterError, failures: int, rng: Random) -> float:
     if wait > LONGEST_WAIT:
         raise error
     return wait
+
+
+async def base64_decoded(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The bytes of a base64 text that ends with a quotation mark."""
+    left, piece = b"", first
+    while True:
+        text, mark, _ = piece.partition(b'"')
+        text = left + text.replace(b"\\", b"")
+        whole = len(text) if mark else len(text) - len(text) % 4
+        left = text[whole:]
+        try:
+            if whole:
+                yield binascii.a2b_base64(text[:whole], strict_mode=True)
+        except binascii.Error:
+            raise AdapterError("the file cannot be read: it is no base64") from None
+        if mark:
+            return
+        if not (piece := await anext(chunks, b"")):
+            raise AdapterError("the answer broke off in the middle of the file")
+
+
+async def sent_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The data of each complete server-sent event: https://html.spec.whatwg.org/multipage/server-sent-events.html."""
+    data: list[bytes] = []
+    async for line in _lines(chunks):
+        if line.startswith(b"data:"):
+            data.append(line[5:])
+        elif not line and data:
+            yield b"\n".join(data)
+            data = []
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in chunks:
+        *whole, rest = chunk.split(b"\n")
+        for line in whole:
+            yield (b"".join(parts) + line).removesuffix(b"\r")
+            parts, size = [], 0
+        parts.append(rest)
+        size += len(rest)
+        if size > EVENT_BYTES:
+            raise AdapterError(f"an event is over {EVENT_BYTES} bytes")
 
 
 class _Body:

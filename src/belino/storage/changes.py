@@ -95,7 +95,7 @@ def apply_changes(tx: Tx, keys: Keys, number: int, message_id: str, now: int) ->
             case Edit.kind:
                 outcome = _edit(tx, keys, message, change)
             case Deletion.kind:
-                outcome = _delete(tx, message, change["sent"], now)
+                outcome = delete_content(tx, message, change["sent"], now)
             case _:
                 outcome = APPLIED
         # The text is now in the message, or nowhere: a copy would outlive its deletion.
@@ -168,7 +168,8 @@ def _seen(refs: tuple[MediaRef, ...]) -> list[tuple[str, str | None]]:
     return [(ref.id, ref.caption) for ref in refs]
 
 
-def _delete(tx: Tx, message: TableRow, at: int, now: int) -> str:
+def delete_content(tx: Tx, message: TableRow, at: int, now: int) -> str:
+    """Delete what a message says and shows, and abort the turn that waits for it alone."""
     note_media_change(tx, message["id"])
     tx.execute(
         "UPDATE messages SET text = '', quote = NULL, forward = NULL, deleted = ? WHERE id = ?", (at, message["id"])
@@ -254,7 +255,7 @@ def note_delivery(tx: Tx, channel: int, message_id: str, state: DeliveryState, r
         "SELECT * FROM messages WHERE channel = ? AND platform_id = ? AND kind = 'message'", (channel, message_id)
     ).fetchone()
     if message is not None:
-        _delete(tx, message, now, now)
+        delete_content(tx, message, now, now)
 
 
 def _pack(keys: Keys, refs: tuple[MediaRef, ...], edit_id: str) -> bytes | None:

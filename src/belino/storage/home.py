@@ -83,6 +83,11 @@ class Home:
         """The folder of local models that were fetched."""
         return self.path / "models"
 
+    def account(self, platform: str, account: str) -> Path:
+        """The folder of an account whose platform's library keeps its session there, created on call."""
+        where = ConversationKey(platform=platform, account=account, channel="session")
+        return _make_private(_make_private(self.path / "accounts") / folder_name(where))
+
     def folder(self, conversation: ConversationKey) -> Path:
         """The conversation's folder, created on call."""
         return _make_private(_make_private(self.path / "media") / folder_name(conversation))

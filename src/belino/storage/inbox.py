@@ -224,6 +224,7 @@ def message_row(
         message.language,
         int(verdict.sender_may_command),
         "\n".join(author.other_names),
+        expires=None if message.expires is None else to_micros(message.expires),
     )
 
 

@@ -20,9 +20,9 @@ from belino.domain.stored import (
     ThreadSlice,
 )
 from belino.domain.turn import Usage
-from belino.storage import deletions, messages, outcomes, refs, retention, summaries
+from belino.storage import deletions, expiry, messages, outcomes, refs, retention, summaries
 from belino.storage.changes import missed_changes
-from belino.storage.database import Verbs, to_micros
+from belino.storage.database import Verbs, maybe_from_micros, to_micros
 from belino.storage.row_ids import find_channel
 from belino.storage.summaries import tallies
 from belino.storage.threads import around, replies_before, said_before, thread
@@ -208,6 +208,13 @@ class LibraryVerbs(Verbs):
         and pairings.
         """
         return await retention.expire_messages(self._database, to_micros(before), self._now())
+
+    async def expire_timed(self) -> datetime | None:
+        """Delete the content of messages whose timer has ended, as if they were deleted; returns when the next ends."""
+        now = self._now()
+        while (due := await self._database.read(expiry.next_expiry)) is not None and due <= now:
+            await self._database.write(lambda tx: expiry.expire_timed(tx, now))
+        return maybe_from_micros(due)
 
     async def counts(self) -> Mapping[str, int]:
         """Numbers for status and metrics, by name."""

@@ -25,8 +25,8 @@ from belino.storage.transcript_rows import spoken_in
 _INSERT = """
 INSERT INTO messages (id, channel, conversation, kind, platform_id, author_id, author_name, author_marks,
     sent, received, text, standing, outcome, reason, trace, short, turn, reply_to, quote, forward, album,
-    root, edited, language, sender_may_command, author_other_names, joined)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    root, edited, language, sender_may_command, author_other_names, joined, expires)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (channel, platform_id, kind) DO NOTHING
 """
 NAMED_AT_MOST = 20
@@ -93,6 +93,7 @@ class MessageRow(NamedTuple):
     """One per line."""
     joined: str = ""
     """Why it joined the turn of an earlier message; empty if it did not."""
+    expires: int | None = None
 
 
 class Inserted(NamedTuple):

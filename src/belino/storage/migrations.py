@@ -509,6 +509,12 @@ M046_ALT_TEXTS = """
 ALTER TABLE refs ADD COLUMN alt TEXT;
 """
 
+# When messages vanish by the timer of their platform.
+M047_EXPIRING_MESSAGES = """
+ALTER TABLE messages ADD COLUMN expires INTEGER;
+CREATE INDEX messages_expiring ON messages (expires) WHERE expires IS NOT NULL;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -556,4 +562,5 @@ STEPS = (
     M044_PUBLISHED_FILES,
     M045_MOVED_CHANNELS,
     M046_ALT_TEXTS,
+    M047_EXPIRING_MESSAGES,
 )

@@ -353,6 +353,7 @@ def _insert_sent(
             thread=parcel["thread"] or None,
             reply_to=parcel["reply_to"],
         ),
+        expires=None if receipt.expires is None else to_micros(receipt.expires),
     )
     if (inserted := insert_message(tx, row)) is None:
         _adopt_echo(tx, row)

@@ -22,6 +22,7 @@ from belino.domain.stored import ClaimedTurn, ManifestEntry, ReadPosition, Ready
 from belino.storage.commands import STOPPED, began_before, session_begun
 from belino.storage.database import TableRow, Tx, Verbs, from_micros, to_micros
 from belino.storage.encryption import Keys
+from belino.storage.expiry import expire_timed
 from belino.storage.messages import by_number
 from belino.storage.outcomes import note
 from belino.storage.parcels import insert_parcels
@@ -147,6 +148,7 @@ def claim_turn(
 
     A turn that must run alone keeps waiting unless the caller runs nothing else.
     """
+    expire_timed(tx, now)  # a turn does not begin with what has just vanished
     place = find_place(tx, conversation)
     if place is None:
         return None

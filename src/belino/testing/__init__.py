@@ -17,6 +17,7 @@ from belino.testing.memory import (
 )
 from belino.testing.process import GatewayProcess
 from belino.testing.provider_contract import FakeProviderContext, ProviderTrial, RawAnswer, check_provider
+from belino.testing.signal import SignalServer
 from belino.testing.slack import SlackServer
 from belino.testing.slack.request import SlackPace
 from belino.testing.telegram import TelegramServer
@@ -44,6 +45,7 @@ __all__ = [
     "ReadableMemoryAdapter",
     "ScriptLine",
     "ScriptedAgent",
+    "SignalServer",
     "SlackPace",
     "SlackServer",
     "TelegramPace",

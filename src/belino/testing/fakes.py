@@ -12,7 +12,8 @@ from belino.domain.places import Moved
 from belino.domain.ports import Clock, HttpClient, Known
 from belino.domain.reply import OutgoingFile
 from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Turn, Usage
-from belino.media.jail import open_below
+from belino.media.jail import lend_below, open_below
+from belino.net.rest import FileBody
 from belino.testing.clock import FakeClock
 
 
@@ -22,7 +23,14 @@ class FakeContext:
     `belino.net.client.Client(hosts=["127.0.0.1:PORT"])` and a server on loopback are better than any mock.
     """
 
-    def __init__(self, *, account: str = "default", clock: Clock | None = None, http: HttpClient | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        account: str = "default",
+        clock: Clock | None = None,
+        http: HttpClient | None = None,
+        folder: Path | None = None,
+    ) -> None:
         self.account = account
         self.clock: Clock = clock or FakeClock()
         self.published: list[OutgoingFile] = []
@@ -36,6 +44,11 @@ class FakeContext:
         self.senders: list[str] = []
         """The ids of senders who may write directly."""
         self._http = http
+        self._folder = folder
+
+    def keeps(self, folder: Path) -> None:
+        """Keep the session of the account in this folder from now on."""
+        self._folder = folder
 
     @property
     def http(self) -> HttpClient:
@@ -65,6 +78,13 @@ class FakeContext:
 
     def open_below(self, folder: Path, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         return open_below(folder, path)
+
+    def folder(self) -> Path:
+        assert self._folder is not None, "this adapter keeps a session: use FakeContext(folder=…)"
+        return self._folder
+
+    def lend(self, folder: Path, file: OutgoingFile) -> AbstractAsyncContextManager[Path]:
+        return lend_below(folder, file.name, FileBody(file).chunks())
 
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         self.reported.append((payload, known(), arrivals))

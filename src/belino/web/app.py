@@ -214,6 +214,8 @@ def _person_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/audit", api.audit, requires=person, site=site),
         GuardedRoute("/api/doctor", api.doctor, requires=person, site=site),
         GuardedRoute("/api/take-over", owner.take_over, requires=person, site=site, methods=["POST"]),
+        GuardedRoute("/api/link", owner.begin_link, requires=person, site=site, methods=["POST"]),
+        GuardedRoute("/api/link", owner.show_link, requires=person, site=site),
         GuardedRoute("/api/doctor/live", owner.check_media, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/tokens", access.list_tokens, requires=person, site=site),
         GuardedRoute("/api/tokens", access.make_token, requires=person, site=site, methods=["POST"]),

@@ -8,11 +8,13 @@ from belino.domain.errors import AdapterError, ConfigError
 from belino.web.auth import Requires
 from belino.web.request_context import RouteCall
 from belino.web.responses import Code, Refusal, answer, bad_request, not_found
-from belino.web.wire import accounts_json, finding_json, group_json, notice_json
+from belino.web.wire import accounts_json, finding_json, group_json, link_json, notice_json
 
 KIND_CHARS = 1_200
 MOST_ACCOUNTS = 100
 ACCOUNT_CHARS = 200
+NOT_STORED = {"Cache-Control": "no-store"}
+"""A code that links a device is as good as a password."""
 
 
 async def healthz(call: RouteCall) -> Response:
@@ -112,6 +114,27 @@ async def take_over(call: RouteCall) -> Response:
         raise Refusal(409, Code.CONFLICT, str(error)) from None
     except AdapterError as error:
         raise Refusal(502, Code.PLATFORM, str(error)) from None
+
+
+async def begin_link(call: RouteCall) -> Response:
+    """Begin to link a device of an account, and show the first code."""
+    fields = await call.fields("account")
+    try:
+        progress = await call.site.gateway.linking.begin(_account(fields.text("account", most=ACCOUNT_CHARS)))
+    except ConfigError as error:
+        raise Refusal(409, Code.CONFLICT, str(error)) from None
+    except AdapterError as error:
+        raise Refusal(502, Code.PLATFORM, str(error)) from None
+    return answer(link_json(progress), headers=NOT_STORED)
+
+
+async def show_link(call: RouteCall) -> Response:
+    """The code that links a device now, or how the attempt ended."""
+    account = _account(call.query("account").text("account", most=ACCOUNT_CHARS))
+    try:
+        return answer(link_json(call.site.gateway.linking.progress(account)), headers=NOT_STORED)
+    except ConfigError as error:
+        raise Refusal(409, Code.CONFLICT, str(error)) from None
 
 
 def _account(value: object) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from belino.domain.choice import OfferedChoices, PickedChoice, in_short, may_be_choice
+from belino.domain.linking import LinkCode
 from belino.domain.media import MediaRef
 from belino.domain.message import Author
 from belino.domain.outcome import Finding, MediaOutcome
@@ -22,6 +23,7 @@ from belino.domain.stored import (
 from belino.domain.turn import Usage
 from belino.gateway.events import ReadingNotice
 from belino.gateway.health import AdapterHealth
+from belino.gateway.linking import LinkProgress, qr_rows
 from belino.gateway.reading_attempts import reading_json, readings_of
 from belino.media.preview import promised
 from belino.media.price import said_type
@@ -273,9 +275,22 @@ def accounts_json(accounts: Mapping[tuple[str, str], AdapterHealth]) -> list[Jso
             "heard": health.heard,
             "sent": health.sent,
             "can_take_over": health.can_take_over,
+            "can_link": health.can_link,
         }
         for (platform, account), health in sorted(accounts.items(), key=lambda pair: pair[0])
     ]
+
+
+def link_json(progress: LinkProgress) -> Json:
+    """How far the linking of a device is, with the QR code to show; the page has it only while it is valid."""
+    code = progress.code or LinkCode()
+    return {
+        "state": progress.state,
+        "rows": qr_rows(code.scan) if code.scan else [],
+        "type_in": code.type_in,
+        "until": code.until,
+        "reason": progress.reason,
+    }
 
 
 def finding_json(finding: Finding) -> Json:

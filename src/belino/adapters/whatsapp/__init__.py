@@ -1,4 +1,7 @@
-"""WhatsApp adapter: a business phone number over Meta's Cloud API, with signed webhooks in and calls out."""
+"""WhatsApp adapter: a business phone number over Meta's Cloud API, with signed webhooks in and calls out.
+
+With mode `linked` it is a device that is linked to a phone instead: the sub-folder `linked`.
+"""
 
 import asyncio
 import logging
@@ -17,6 +20,8 @@ from belino.adapters.whatsapp.client import CloudAnswer, CloudClient, CloudPacin
 from belino.adapters.whatsapp.doctor import check_number
 from belino.adapters.whatsapp.errors import WindowClosed
 from belino.adapters.whatsapp.hooks import SIGNATURE, handshake, is_signed, may_be_signed
+from belino.adapters.whatsapp.linked import LinkedAdapter
+from belino.adapters.whatsapp.linked.media import MEDIA_URL
 from belino.adapters.whatsapp.media import FILES_HOST, CloudDownload
 from belino.adapters.whatsapp.parse import (
     PLATFORM,
@@ -46,7 +51,7 @@ log = logging.getLogger(__name__)
 
 OFFICIAL_URL = "https://graph.facebook.com/v26.0"
 REF_LETTERS = "wa"
-SITES = frozenset({"facebook.com", "fbsbx.com"})
+SITES = frozenset({"facebook.com", "fbsbx.com", "whatsapp.net"})
 """The platform's domains, which an account's proxy serves."""
 API, EVENTS = "Cloud API", "webhook"
 TYPING_SECONDS = 20.0
@@ -99,8 +104,9 @@ SETUP = (
 class Config:
     """Settings of one phone number."""
 
-    mode: Literal["cloud"] = field(
-        default="cloud", metadata={"says": "How belino reaches WhatsApp: `cloud` is Meta's API."}
+    mode: Literal["cloud", "linked"] = field(
+        default="cloud",
+        metadata={"says": "How belino reaches WhatsApp: `cloud` is Meta's API, `linked` a device linked to a phone."},
     )
     token: Secret | None = field(default=None, metadata={"says": "The access token of a system user."})
     phone_number_id: str = field(default="", metadata={"says": "Meta's id of the phone number, from API Setup."})
@@ -125,8 +131,20 @@ class Config:
         },
     )
     template_language: str = field(default="en", metadata={"says": "The language code of the template."})
+    phone: str | None = field(
+        default=None, metadata={"says": "The phone's number, for a code to type when mode linked links the device."}
+    )
+    media_url: str = field(default=MEDIA_URL, metadata={"says": "The URL of encrypted files, with mode linked."})
+    linked_program: tuple[str, ...] | None = field(
+        default=None, metadata={"says": "A program of your own that connects mode linked, in place of neonize."}
+    )
 
     def __post_init__(self) -> None:
+        if self.mode == "linked":
+            check_base_url("media_url", self.media_url)
+            if self.phone is not None and not _NUMBER_ID.fullmatch(self.phone):
+                raise ConfigError("phone must be digits: the country code and the number, without + and 00")
+            return
         for key, where in (
             ("token", "System users"),
             ("app_secret", "App settings, Basic, or anybody could speak as WhatsApp"),
@@ -162,6 +180,8 @@ def is_official(config: Config) -> bool:
 
 def hosts(config: Config) -> frozenset[str]:
     """Hosts that may receive the token: those of the API and of its files."""
+    if config.mode == "linked":
+        return frozenset({host_of(config.media_url)})
     return frozenset({host_of(config.api_url), config.files_host})
 
 
@@ -171,6 +191,10 @@ class Adapter:
     platform: ClassVar[str] = PLATFORM
     limits: Limits = LIMITS
     works: ClassVar[Sequence[Capabilities]] = WORKS
+
+    def __new__(cls, config: Config, context: AdapterContext) -> "Adapter | LinkedAdapter":  # type: ignore[misc]
+        """The adapter of the mode."""
+        return super().__new__(cls) if config.mode == "cloud" else LinkedAdapter(config, context)
 
     def __init__(self, config: Config, context: AdapterContext) -> None:
         assert config.token is not None, "a configuration without a token is refused"

@@ -5,6 +5,9 @@ import * as format from "./format.js";
 import { mark } from "./marks.js";
 import { Rows } from "./rows.js";
 
+const LINK_POLL_MS = 2000;
+const SVG = "http://www.w3.org/2000/svg";
+
 const keyOf = ({ platform, account }) => `${platform}:${account}`;
 const nameOf = ({ platform, account }) => (account === "default" ? platform : `${platform} · ${account}`);
 
@@ -26,6 +29,21 @@ function reloadWords({ applied, restart, reconnected, removed }) {
   if (removed.length) parts.push(`Removed: ${removed.join(", ")}.`);
   if (restart.length) parts.push(`Needs a restart: ${restart.join(", ")}.`);
   return parts.join(" ") || "Nothing changed.";
+}
+
+// A QR code from its rows of 0 and 1: one path of dark modules on white, whatever the page's colours are.
+function qr(rows, label) {
+  const svg = document.createElementNS(SVG, "svg");
+  const add = (tag, attributes) => {
+    const part = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) part.setAttribute(name, value);
+    svg.append(part);
+  };
+  for (const [name, value] of Object.entries({ viewBox: `0 0 ${rows.length} ${rows.length}`, class: "qr", role: "img", "aria-label": label })) svg.setAttribute(name, value);
+  add("rect", { width: rows.length, height: rows.length, fill: "#fff" });
+  const dark = rows.flatMap((row, y) => [...row].flatMap((module, x) => (module === "1" ? [`M${x} ${y}h1v1h-1z`] : [])));
+  add("path", { d: dark.join(""), fill: "#000", "shape-rendering": "crispEdges" });
+  return svg;
 }
 
 export class Health {
@@ -152,9 +170,37 @@ export class Health {
         make("p", { class: one.works ? "quiet" : "error", dir: "auto", text: stateOf(one) })),
       own && act("Test media", () => this.#chooseConversation(one).catch((error) => this.#say("", error.message))),
       own && act("Reconnect", () => this.#reload([keyOf(one)])),
+      one.can_link && act("Link a device", () => this.#link(one)),
       one.can_take_over && act("Take over", () => this.#ask(one, { confirms: true })),
       asked?.confirms && this.#confirm(one, act),
+      asked?.link && this.#code(one, asked.link),
       asked?.places && this.#trial(one, asked));
+  }
+
+  // The code is asked for again while it is shown: a new one replaces one that has ended.
+  async #link(one) {
+    this.#say("", "");
+    try {
+      let link = await call("POST", "/api/link", { account: keyOf(one) });
+      while (link.state === "waiting" && byId("health").open) {
+        this.#ask(one, { link });
+        await new Promise((done) => setTimeout(done, LINK_POLL_MS));
+        link = await call("GET", `/api/link?${query({ account: keyOf(one) })}`);
+      }
+      if (link.state === "linked") this.#say(`${keyOf(one)} is linked.`, "");
+      if (link.state === "failed") this.#say("", link.reason);
+    } catch (error) {
+      this.#say("", error.message);
+    }
+    this.#asked.delete(keyOf(one));
+    await this.load().catch(() => {});
+  }
+
+  #code(one, { rows, type_in: typed }) {
+    return make("div", { class: "trial" },
+      rows.length > 0 && make("p", { text: "Scan this in the app on your phone, under its linked devices." }),
+      rows.length > 0 && qr(rows, `QR code that links ${keyOf(one)}`),
+      typed && make("p", { text: `Or type this code there: ${typed}` }));
   }
 
   #confirm(one, act) {

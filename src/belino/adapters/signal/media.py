@@ -1,0 +1,114 @@
+"""Media of messages: attachments and stickers as refs that hold ids only, and their bytes from the daemon."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from belino.adapters.signal.authors import GROUP
+from belino.adapters.signal.client import SignalClient
+from belino.adapters.signal.errors import NO_METHOD, USER_ERROR, SignalRefused
+from belino.domain.errors import AdapterError, MediaExpired, MediaRefused
+from belino.domain.media import MediaKind, MediaRef, kind_of
+from belino.domain.message import SourceMessage
+from belino.domain.ports import Clock
+from belino.net.json_fields import UNKNOWN_MIME, Raw, count, line, mime, table, tables, whole, words, yes
+from belino.net.stream import retried
+
+NAME_CHARS = 255
+STICKER_MIME = "image/webp"
+MOST_FILES = 32
+
+
+def refs_of(message: Raw, source: SourceMessage) -> tuple[MediaRef, ...]:
+    """Every attachment, and the sticker; the first attachment carries the message's text."""
+    found: dict[str, MediaRef] = {}
+    for raw in tables(message, "attachments")[:MOST_FILES]:
+        if (own := words(raw, "id")) and own not in found:
+            found[own] = _attachment(raw, source, caption=source.caption if not found else "")
+    return (*found.values(), *_sticker(table(message, "sticker"), source))
+
+
+def thumbnails_of(quote: Raw, source: SourceMessage) -> Iterator[MediaRef]:
+    """The thumbnails that a quote carries, under the names and kinds of what they show."""
+    for raw in tables(quote, "attachments")[:MOST_FILES]:
+        thumbnail = table(raw, "thumbnail")
+        if words(thumbnail, "id"):
+            ref = _attachment(thumbnail, source, name=line(raw, "filename"))
+            yield ref
+
+
+def named_in(quote: Raw) -> str:
+    """The names of quoted files without a thumbnail, for a quote that says nothing else."""
+    without = [raw for raw in tables(quote, "attachments")[:MOST_FILES] if not words(table(raw, "thumbnail"), "id")]
+    return ", ".join(line(raw, "filename") or mime(raw, "contentType") for raw in without)
+
+
+def is_voice(raw: Raw) -> bool:
+    """Whether a sound is a voice message: older daemons do not say so, but only recordings of the apps have no name."""
+    marked = yes(raw, "voiceNote") or yes(raw, "isVoiceNote")
+    return marked or (mime(raw, "contentType").startswith("audio/") and not line(raw, "filename"))
+
+
+def _attachment(raw: Raw, source: SourceMessage, *, caption: str = "", name: str = "") -> MediaRef:
+    own, told = words(raw, "id"), mime(raw, "contentType", UNKNOWN_MIME)
+    return source.ref(
+        item=own,
+        kind=MediaKind.VOICE if is_voice(raw) else kind_of(told),
+        mime=told,
+        file_name=(line(raw, "filename") or name)[:NAME_CHARS] or None,
+        size=count(raw, "size") or None,
+        width=count(raw, "width") or None,
+        height=count(raw, "height") or None,
+        caption=line(raw, "caption") or caption or None,
+        locator={"attachment": own, "channel": source.where.channel},
+        file_id=own,
+    )
+
+
+def _sticker(raw: Raw, source: SourceMessage) -> Iterator[MediaRef]:
+    pack, number = words(raw, "packId"), whole(raw, "stickerId")
+    if pack and number is not None:
+        own = f"{pack}:{number}"
+        locator = {"pack": pack, "sticker": str(number)}
+        yield source.ref(item=own, kind=MediaKind.STICKER, mime=STICKER_MIME, locator=locator, file_id=own)
+
+
+class SignalFile:
+    """A file that the daemon holds, opened by its id."""
+
+    def __init__(self, client: SignalClient, clock: Clock, ref: MediaRef) -> None:
+        self._client = client
+        self._clock = clock
+        self._ref = ref
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The bytes; a temporary failure before the first one is tried again."""
+        method, params = self._call()
+        async with AsyncExitStack() as opened:
+            try:
+                yield await retried(
+                    lambda: opened.enter_async_context(self._client.open_file(method, params)),
+                    clock=self._clock,
+                    lasting=(SignalRefused,),
+                )
+            except SignalRefused as error:
+                raise self._refusal(error) from error
+
+    def _call(self) -> tuple[str, Mapping[str, object]]:
+        held = self._ref.locator
+        if pack := held.get("pack"):
+            return "getSticker", {"packId": pack, "stickerId": int(held.get("sticker", "0"))}
+        channel = held.get("channel", "")
+        place = {"groupId": channel.removeprefix(GROUP)} if channel.startswith(GROUP) else {"recipient": channel}
+        return "getAttachment", {"id": held.get("attachment", ""), **place}
+
+    def _refusal(self, error: SignalRefused) -> Exception:
+        shown = self._ref.id or "this file"
+        if error.code == NO_METHOD:
+            return MediaRefused(f"this signal-cli is too old to hand out {shown}; it needs 0.12 or later")
+        if error.code == USER_ERROR:
+            return MediaExpired(
+                f"signal-cli does not hold {shown} (any more); it keeps files only without --ignore-attachments and "
+                "--ignore-stickers"
+            )
+        return AdapterError(f"signal-cli cannot hand out {shown} now: {error.said or error.code}")

@@ -1,0 +1,112 @@
+"""Content of a message: its text, its file as a ref, and the words for what has neither.
+
+The locator of a ref is the media part of its message: type, path and hashes. The key is sealed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from belino.domain.media import MediaKind, MediaRef
+from belino.domain.message import SourceMessage
+from belino.net.json_fields import Raw, count, has, line, measure, mime, real, table, tables, words, yes
+
+VIEW_ONCE = ("IsViewOnce", "IsViewOnceV2", "IsViewOnceV2Extension")
+ONCE = "once"
+_WRAPPED = [
+    "ephemeralMessage",
+    "viewOnceMessage",
+    "viewOnceMessageV2",
+    "viewOnceMessageV2Extension",
+    "documentWithCaptionMessage",
+    "deviceSentMessage",
+    "editedMessage",
+    "lottieStickerMessage",
+    "groupMentionedMessage",
+    "associatedChildMessage",
+    "spoilerMessage",
+]
+MEDIA = {
+    "imageMessage": (MediaKind.IMAGE, "image"),
+    "videoMessage": (MediaKind.VIDEO, "video"),
+    "ptvMessage": (MediaKind.VIDEO, "video"),
+    "audioMessage": (MediaKind.AUDIO, "audio"),
+    "documentMessage": (MediaKind.DOCUMENT, "document"),
+    "stickerMessage": (MediaKind.STICKER, "image"),
+}
+"""The kind of each file, and its type in WhatsApp's links."""
+_POLLS = ("pollCreationMessage", *(f"pollCreationMessageV{version}" for version in range(2, 7)))
+_PLACES = {"locationMessage": "Location", "liveLocationMessage": "Live location"}
+_EVENTS = {"albumMessage": "an album, whose items follow", "senderKeyDistributionMessage": "keys of a group"}
+_KNOWN = {
+    **_EVENTS,
+    "pollUpdateMessage": "a vote in a poll, which is encrypted on its own",
+    "pinInChatMessage": "a message was pinned",
+    "keepInChatMessage": "a message was kept",
+    "groupInviteMessage": "an invitation to a group",
+    "callLogMesssage": "a call",
+}
+
+
+def unwrapped(content: Raw) -> tuple[Raw, bool]:
+    """The message inside its wrappers, and whether it may be viewed only once."""
+    once, around = False, table(content, "messageContextInfo")
+    for _ in range(8):
+        wrapper = next((name for name in _WRAPPED if has(table(content, name), "message")), "")
+        content, once = table(table(content, wrapper), "message") or content, once or wrapper.startswith("viewOnce")
+    return {"messageContextInfo": around, **content}, once
+
+
+def media_refs(content: Raw, source: SourceMessage, *, once: bool) -> tuple[MediaRef, ...]:
+    """The ref of a message's file, of which it has one at most."""
+    name = next((name for name in MEDIA if table(content, name)), None)
+    if name is None:
+        return ()
+    raw, (kind, media_type) = table(content, name), MEDIA[name]
+    hashes = {"encrypted": words(raw, "fileEncSHA256"), "plain": words(raw, "fileSHA256")}
+    once = once or yes(raw, "viewOnce")
+    ref = source.ref(
+        item="0",
+        kind=MediaKind.VOICE if yes(raw, "PTT") else kind,
+        mime=mime(raw, "mimetype"),
+        locator={ONCE: "yes"} if once else {"type": media_type, "path": words(raw, "directPath"), **hashes},
+        file_name=line(raw, "fileName") or line(raw, "title") or None,
+        size=count(raw, "fileLength"),
+        duration=measure(raw, "seconds"),
+        width=count(raw, "width") or None,
+        height=count(raw, "height") or None,
+        caption=words(raw, "caption") or None,
+    )
+    key = words(raw, "mediaKey")
+    return (replace(ref, sealed={"key": key}) if key and not once else ref,)
+
+
+def text_of(content: Raw) -> str:
+    """The text of a message, its caption, and what it shows, as lines."""
+    said = words(content, "conversation") or words(table(content, "extendedTextMessage"), "text")
+    captions = [words(table(content, name), "caption") for name in MEDIA]
+    return "\n".join(part for part in (said, *captions, *_facts(content)) if part)
+
+
+def _facts(content: Raw) -> Iterator[str]:
+    for key, place in ((key, table(content, key)) for key in _PLACES if table(content, key)):
+        latitude, longitude = real(place, "degreesLatitude"), real(place, "degreesLongitude")
+        spot = "unknown" if latitude is None or longitude is None else f"{latitude:.6f}, {longitude:.6f}"
+        label = ", ".join(filter(None, (line(place, part) for part in ("name", "address", "caption"))))
+        yield f"{_PLACES[key]}: {spot}{f' ({label})' if label else ''}"
+    contacts = tables(table(content, "contactsArrayMessage"), "contacts")
+    for contact in filter(None, (table(content, "contactMessage"), *contacts[:50])):
+        lines = words(contact, "vcard").splitlines()
+        numbers = [each.rpartition(":")[2].strip() for each in lines if "TEL" in each.partition(":")[0].upper()]
+        yield f"Contact: {', '.join(filter(None, (line(contact, 'displayName'), *numbers[:10]))) or 'empty'}"
+    for poll in filter(None, (table(content, name) for name in _POLLS)):
+        yield f"Poll: {line(poll, 'name') or 'without a question'}"
+        yield from (f"- {line(option, 'optionName')}" for option in tables(poll, "options")[:50])
+
+
+def what_is_in(content: Raw) -> tuple[str, bool]:
+    """The words for a message without text and files, and whether it is an event and no message."""
+    keys = [key for key in content if key != "messageContextInfo"]
+    key = next((key for key in keys if key in _KNOWN), next(iter(keys), ""))
+    return _KNOWN.get(key) or (
+        f"a message of the kind {key[:64]}" if key else "an empty message"
+    ), key in _EVENTS or not key

@@ -1,0 +1,133 @@
+"""Media of a linked device: files by WhatsApp's links, decrypted and encrypted in constant memory."""
+
+import secrets
+from base64 import b64decode, b64encode, urlsafe_b64encode
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
+from urllib.parse import quote
+
+from belino.adapters.whatsapp.linked.client import LinkedClient
+from belino.adapters.whatsapp.linked.content import ONCE
+from belino.adapters.whatsapp.linked.crypto import KEY_BYTES, file_keys
+from belino.domain.errors import AdapterError, MediaExpired, MediaRefused, Undeliverable
+from belino.domain.media import MediaRef
+from belino.domain.ports import AdapterContext, HttpAnswer
+from belino.domain.reply import OutgoingFile
+from belino.net.client import error_for
+from belino.net.encrypted_stream import FileEncryption, FileHashes, decrypted, encrypted_size
+from belino.net.json_fields import from_json, words
+from belino.net.rest import FileBody, as_upload_errors
+from belino.net.stream import range_headers, resumed
+
+MEDIA_URL = "https://mmg.whatsapp.net"
+_HEADERS = {"Origin": "https://web.whatsapp.com", "Referer": "https://web.whatsapp.com/"}
+# WhatsApp keeps a file for some weeks.
+_GONE = frozenset({403, 404, 410})
+ANSWER_BYTES = 64 * 1024
+REUPLOAD_SECONDS = 30.0
+
+
+class LinkedDownload:
+    """The file of a ref, decrypted; one that WhatsApp no longer has is asked for on the phone, once."""
+
+    def __init__(self, client: LinkedClient | None, context: AdapterContext, ref: MediaRef, *, media_url: str) -> None:
+        self._client, self._context, self._ref, self._base = client, context, ref, media_url.rstrip("/")
+        self._path = ref.locator.get("path", "")
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The plain bytes."""
+        if ONCE in self._ref.locator:
+            raise MediaRefused("it can be viewed once, on the phone: belino does not fetch it")
+        plain, encrypted, key = (_bytes(self._field(name)) for name in ("plain", "encrypted", "key"))
+        keys = file_keys(key, self._field("type"))
+        if not self._path.startswith("/"):
+            raise MediaRefused("the message does not say where its file is")
+        async with (
+            aclosing(resumed(self._open_at, clock=self._context.clock)) as chunks,
+            aclosing(decrypted(chunks, keys, FileHashes(plain=plain, encrypted=encrypted))) as opened,
+        ):
+            yield opened
+
+    def _field(self, name: str) -> str:
+        return {**self._ref.locator, **self._ref.sealed}.get(name, "")
+
+    @asynccontextmanager
+    async def _open_at(self, offset: int, validator: str | None) -> AsyncIterator[HttpAnswer]:
+        headers = {**_HEADERS, **range_headers(offset, validator)}
+        async with self._context.http.request("GET", self._link(), headers=headers) as answer:
+            if answer.status not in _GONE:
+                yield answer
+                return
+        self._path = await self._uploaded_again()
+        async with self._context.http.request("GET", self._link(), headers=headers) as answer:
+            if answer.status in _GONE:
+                raise self._expired()
+            yield answer
+
+    def _link(self) -> str:
+        digest = quote(urlsafe_b64encode(_bytes(self._field("encrypted"))).decode())
+        mark = "&" if "?" in self._path else "?"
+        return f"{self._base}{self._path}{mark}hash={digest}&mms-type={self._field('type')}&__wa-mms="
+
+    async def _uploaded_again(self) -> str:
+        """Have the phone upload the file again; returns its new path."""
+        ref, path = self._ref, ""
+        arguments = {"chat": ref.channel_id, "id": ref.message_id, "key": self._field("key")}
+        with suppress(AdapterError):
+            if self._client is not None:
+                path = words(await self._client.call("reupload", arguments, seconds=REUPLOAD_SECONDS), "path")
+        if not path.startswith("/"):
+            raise self._expired()
+        return path
+
+    def _expired(self) -> MediaExpired:
+        shown = self._ref.id or "this file"
+        return MediaExpired(f"WhatsApp no longer has {shown}, and the phone does not send it again; ask the sender to")
+
+
+async def upload(
+    client: LinkedClient, context: AdapterContext, file: OutgoingFile, *, media_type: str, media_url: str
+) -> Mapping[str, object]:
+    """Encrypt and upload a file, which is read twice: WhatsApp wants the checksum of the ciphertext before its bytes.
+
+    Returns the fields by which a message names it.
+    """
+    key = secrets.token_bytes(KEY_BYTES)
+    keys = file_keys(key, media_type)
+    checked = FileEncryption(keys)
+    async for _ in checked.chunks(FileBody(file).chunks()):
+        pass
+    hashes = checked.hashes
+    ticket = await client.call("media", {})
+    token, auth = quote(urlsafe_b64encode(hashes.encrypted).decode()), quote(words(ticket, "auth"), safe="")
+    # Of its hosts, WhatsApp names the one of `media_url` as the one that serves everybody.
+    url = f"{media_url.rstrip('/')}/mms/{media_type}/{token}?auth={auth}&token={token}"
+    headers = {**_HEADERS, "Content-Type": "application/octet-stream", "Content-Length": str(encrypted_size(file.size))}
+    body = FileBody(file)
+    with as_upload_errors(body):
+        async with (
+            aclosing(FileEncryption(keys).chunks(body.chunks())) as chunks,
+            context.http.request("POST", url, headers=headers, body=chunks) as answer,
+        ):
+            if answer.status == 413:
+                raise Undeliverable(f"WhatsApp refuses {file.name}: it is too large")
+            if (refusal := error_for(answer.status, answer.headers)) is not None:
+                raise refusal
+            told = from_json(await answer.read(ANSWER_BYTES))
+    if not words(told, "direct_path"):
+        raise Undeliverable(f"WhatsApp took {file.name} and did not say where it is")
+    texts = {"mediaKey": key, "fileSHA256": hashes.plain, "fileEncSHA256": hashes.encrypted}
+    fields = {name: b64encode(value).decode() for name, value in texts.items()}
+    return {
+        **fields,
+        "URL": words(told, "url"),
+        "directPath": words(told, "direct_path"),
+        "fileLength": hashes.size,
+    }
+
+
+def _bytes(text: str) -> bytes:
+    with suppress(ValueError):
+        return b64decode(text, validate=True)
+    return b""

@@ -1,0 +1,273 @@
+"""Parse events of a linked device: WhatsApp's own messages as JSON in, arrivals out; pure.
+
+An address is `number@s.whatsapp.net`, `id@lid` where people hide their number, or `id@g.us`, a group. Of a person an
+event may bring both: the number is then their id. The id of a message here is WhatsApp's, and after a dot who wrote it:
+a number, `L` and a hidden id, or `me`; nothing for the other person of a direct chat.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+
+from belino.adapters.whatsapp.linked.content import VIEW_ONCE, media_refs, text_of, unwrapped, what_is_in
+from belino.domain.message import (
+    UNKNOWN_NAME,
+    Arrival,
+    Author,
+    ChatType,
+    ConversationKey,
+    Deletion,
+    DeliveryState,
+    DeliveryStatus,
+    Message,
+    Presence,
+    Quote,
+    Reaction,
+    SourceMessage,
+    Unsupported,
+    as_unsupported,
+    edit_of,
+)
+from belino.net.json_fields import NOTHING, Raw, as_table, count, has, line, table, tables, unix_time, words, yes
+
+PLATFORM = "whatsapp"
+PEOPLE, HIDDEN, GROUPS = "@s.whatsapp.net", "@lid", "@g.us"
+OWN = "me"
+_STATES = {"DELIVERED": DeliveryState.DELIVERED, "READ": DeliveryState.READ, "PLAYED": DeliveryState.READ}
+_MEMBERS = {"Join": "someone joined", "Leave": "someone left", "Name": "the group has a new name"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedView:
+    """What parsing must know: the account, its number and hidden id as addresses, and the names of groups."""
+
+    account: str = "default"
+    me: str = ""
+    lid: str = ""
+    groups: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def is_me(self, address: str) -> bool:
+        return bool(address) and address in (self.me, self.lid)
+
+
+def id_of(address: str) -> str:
+    """The id of a channel or person here: a number alone, everything else with its server."""
+    return address.removesuffix(PEOPLE)
+
+
+def address_of(own_id: str) -> str:
+    """The address of a channel or person; without the device that a message may name."""
+    user, at, server = own_id.partition("@")
+    return f"{user.partition(':')[0]}{at}{server}" if at else f"{user}{PEOPLE}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Frame:
+    """Where, by whom and when something was said."""
+
+    view: LinkedView
+    chat: str
+    sender: str
+    where: ConversationKey
+    author: Author
+    is_own: bool
+    own_id: str
+    sent: datetime
+
+    @property
+    def chat_type(self) -> ChatType:
+        return ChatType.GROUP if self.chat.endswith(GROUPS) else ChatType.DIRECT
+
+    def name_of(self, stanza: str, author: str) -> str:
+        """The id of a message of this chat, by its author."""
+        if self.view.is_me(author):
+            return f"{stanza}.{OWN}"
+        user = author.partition("@")[0]
+        return (
+            f"{stanza}.{'L' if author.endswith(HIDDEN) else ''}{user}" if self.chat_type is ChatType.GROUP else stanza
+        )
+
+    def named(self, key: Raw) -> str:
+        """The id of the message that a key names, as the sender of this event sees it."""
+        by_other = address_of(words(key, "participant")) if has(key, "participant") else ""
+        by_other = by_other or (self.chat if self.is_own else self.view.me)
+        return self.name_of(words(key, "ID"), self.sender if yes(key, "fromMe") else by_other)
+
+
+def parse(event: Raw, view: LinkedView) -> Sequence[Arrival]:
+    """The arrivals of an event; those of `history` are messages from before."""
+    told = table(event, "data")
+    match words(event, "event"):
+        case "message":
+            return (_said(told, view),)
+        case "history":
+            return tuple(_said(each, view) for each in tables(told, "messages"))
+        case "receipt":
+            return tuple(_statuses(told, _frame(told, view)))
+        case "undecryptable":
+            says = "a message that this device cannot read, such as one to be viewed once: open it on the phone"
+            return (as_unsupported(_message(NOTHING, _frame(table(told, "Info"), view)), says),)
+        case "group" | "joined":
+            return (_membership(told, view),)
+        case _:
+            return ()
+
+
+def _frame(info: Raw, view: LinkedView) -> _Frame:
+    source, is_own = table(info, "MessageSource"), yes(table(info, "MessageSource"), "IsFromMe")
+    chat, sender = words(source, "Chat"), view.me if is_own else words(source, "Sender")
+    by_number = [each for each in (sender, words(source, "SenderAlt")) if each.endswith(PEOPLE)]
+    person = next(iter(by_number), sender)
+    peer = chat
+    if chat.endswith(HIDDEN):
+        alternative = words(source, "RecipientAlt") if is_own else person
+        peer = alternative if alternative.endswith(PEOPLE) else chat
+    # To others, what the owner writes on the phone is the agent's; a chat with oneself is where the owner asks it.
+    is_agent = is_own and not view.is_me(chat) and not view.is_me(peer)
+    return _Frame(
+        view=view,
+        chat=chat,
+        sender=sender,
+        where=ConversationKey(platform=PLATFORM, account=view.account, channel=id_of(peer) or "unknown"),
+        author=Author(id=id_of(person) or "unknown", name=line(info, "Pushname") or UNKNOWN_NAME, is_agent=is_agent),
+        is_own=is_own,
+        own_id=words(info, "ID"),
+        sent=datetime.fromtimestamp(min((count(info, "Timestamp") or 0) / 1000, 253_402_300_799), UTC),
+    )
+
+
+def _said(told: Raw, view: LinkedView) -> Arrival:
+    frame, (content, once) = _frame(table(told, "Info"), view), unwrapped(table(told, "Message"))
+    if not frame.chat.endswith((PEOPLE, HIDDEN, GROUPS)):
+        return replace(as_unsupported(_message(NOTHING, frame), "a status, or a post in a channel"), is_event=True)
+    if protocol := table(content, "protocolMessage"):
+        return _protocol(protocol, frame)
+    if reaction := table(content, "reactionMessage"):
+        return _reaction(reaction, frame)
+    message = _message(content, frame, once=once or any(yes(told, flag) for flag in VIEW_ONCE))
+    if message.text or message.media or message.forward:
+        return message
+    what, is_event = what_is_in(content)
+    return replace(as_unsupported(message, what), is_event=is_event)
+
+
+def _message(content: Raw, frame: _Frame, *, once: bool = False) -> Message:
+    view, parts = frame.view, [table(as_table(part), "contextInfo") for part in content.values()]
+    around = next((part for part in parts if part), NOTHING)
+    own_id, text, quote = frame.name_of(frame.own_id, frame.sender), text_of(content), _quote(around, frame)
+    mentioned = [address_of(each) for each in _texts(around, "mentionedJID")]
+    names_me = any(view.is_me(each) for each in mentioned)
+    media = media_refs(content, SourceMessage(where=frame.where, message_id=own_id, sent=frame.sent), once=once)
+    forward = Quote(text=text, media=media) if yes(around, "isForwarded") and (text or media) else None
+    answers_me = quote is not None and (quote.message_id or "").endswith(f".{OWN}")
+    seconds = count(around, "expiration")
+    return Message(
+        conversation=frame.where,
+        id=own_id,
+        author=frame.author,
+        sent=frame.sent,
+        text="" if forward else text,
+        media=() if forward else media,
+        chat_type=frame.chat_type,
+        channel_name=view.groups.get(frame.chat),
+        addressed=frame.chat_type is ChatType.DIRECT or names_me or answers_me,
+        reply_to=None if quote is None else quote.message_id,
+        quote=quote,
+        forward=forward,
+        album=_album(content, frame),
+        mentions_another=bool(mentioned) and not names_me,
+        expires=frame.sent + timedelta(seconds=seconds) if seconds else None,
+    )
+
+
+def _texts(raw: Raw, key: str) -> Sequence[str]:
+    found = raw.get(key)
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else ()
+
+
+def _quote(around: Raw, frame: _Frame) -> Quote | None:
+    if not (stanza := words(around, "stanzaID")):
+        return None
+    who, (content, once) = address_of(words(around, "participant")), unwrapped(table(around, "quotedMessage"))
+    source = SourceMessage(where=frame.where, message_id=frame.name_of(stanza, who), sent=frame.sent)
+    named = id_of(frame.view.me if frame.view.is_me(who) else who)
+    author = Author(id=named, name=UNKNOWN_NAME) if words(around, "participant") else None
+    refs = media_refs(content, source, once=once)
+    return Quote(author=author, message_id=source.message_id, text=text_of(content), media=refs)
+
+
+def _album(content: Raw, frame: _Frame) -> str | None:
+    association = table(table(content, "messageContextInfo"), "messageAssociation")
+    is_item = words(association, "associationType") == "MEDIA_ALBUM"
+    return frame.named(table(association, "parentMessageKey")) if is_item else None
+
+
+def _protocol(protocol: Raw, frame: _Frame) -> Arrival:
+    about, kind, empty = frame.named(table(protocol, "key")), words(protocol, "type"), _message(NOTHING, frame)
+    content, _ = unwrapped(table(protocol, "editedMessage"))
+    if kind == "MESSAGE_EDIT" and content:
+        return edit_of(replace(_message(content, frame), id=about), frame.own_id, frame.sent)
+    if kind in ("", "REVOKE") and has(protocol, "key"):  # the first of its kinds is left out
+        return Deletion(
+            conversation=frame.where,
+            id=frame.own_id,
+            message_id=about,
+            author=frame.author,
+            sent=frame.sent,
+            chat_type=frame.chat_type,
+        )
+    if kind == "EPHEMERAL_SETTING":
+        return as_unsupported(empty, "the timer of disappearing messages was set", is_notice=True)
+    return replace(as_unsupported(empty, "a message between devices"), is_event=True)
+
+
+def _reaction(reaction: Raw, frame: _Frame) -> Reaction:
+    emoji = words(reaction, "text")
+    return Reaction(
+        conversation=frame.where,
+        id=frame.own_id,
+        message_id=frame.named(table(reaction, "key")),
+        author=frame.author,
+        sent=frame.sent,
+        emoji=emoji,
+        added=bool(emoji),
+        chat_type=frame.chat_type,
+        replaces=True,
+    )
+
+
+def _statuses(told: Raw, frame: _Frame) -> Iterator[DeliveryStatus]:
+    """What became of messages of ours; what was read on the phone is no news."""
+    state = _STATES.get(words(told, "Type") or "DELIVERED")
+    for stanza in _texts(told, "MessageIDs") if state is not None and not frame.is_own else ():
+        yield DeliveryStatus(
+            conversation=frame.where,
+            id=f"{stanza}.{state}.{frame.author.id}",
+            message_id=f"{stanza}.{OWN}",
+            sent=unix_time(told, "Timestamp"),
+            state=state or DeliveryState.DELIVERED,
+            author=frame.author,
+        )
+
+
+def _membership(told: Raw, view: LinkedView) -> Unsupported:
+    """A change of a group; one that concerns us says whether the agent is in it."""
+    group = table(told, "GroupInfo") or told
+    address = words(group, "JID")
+    joined = has(told, "GroupInfo") or any(view.is_me(each) for each in _texts(told, "Join"))
+    left = any(view.is_me(each) for each in _texts(told, "Leave"))
+    named = words(told, "SenderPN") or words(told, "Sender")
+    what = next((says for key, says in _MEMBERS.items() if told.get(key)), "the group was changed")
+    stamp = words(told, "ParticipantVersionID") or words(told, "CreateKey") or count(told, "Timestamp")
+    return Unsupported(
+        conversation=ConversationKey(platform=PLATFORM, account=view.account, channel=address or "unknown"),
+        id=f"group.{stamp}",
+        author=Author(id=id_of(named) or "unknown", name=UNKNOWN_NAME),
+        sent=unix_time(told, "Timestamp"),
+        what="the agent was added to the group" if joined else "the agent left the group" if left else what,
+        chat_type=ChatType.GROUP,
+        channel_name=line(table(group, "GroupName") or table(told, "Name"), "Name") or view.groups.get(address),
+        is_notice=True,
+        presence=Presence.ADDED if joined else Presence.REMOVED if left else None,
+    )
