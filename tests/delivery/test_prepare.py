@@ -57,7 +57,7 @@ class Speaks:
         return SoundFacts(codec="pcm", seconds=3.0) if blob.mime == "audio/wav" else SoundFacts()
 
     @asynccontextmanager
-    async def voice(self, blob: Blob, *, max_bytes: int) -> AsyncIterator[Path]:
+    async def voice(self, blob: Blob, *, max_bytes: int, mime: str = "audio/ogg") -> AsyncIterator[Path]:
         if self.error is not None:
             raise self.error
         self.path.write_bytes(b"OggS voice")

@@ -201,6 +201,10 @@ class RecordedContext:
         """Refused: nothing is published from a cassette."""
         raise ConfigError(f"{file.name} cannot be published: a replay is offline")
 
+    async def publish_preview(self, file: OutgoingFile) -> str:
+        """Refused as well."""
+        return await self.publish(file)
+
     @asynccontextmanager
     async def open_below(self, folder: Path, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
         """Refused: a cassette has the bytes it was made with."""
