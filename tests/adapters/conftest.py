@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from adapters import discord_harness
+from adapters.line_harness import Account, Accounts, making_accounts
 from adapters.slack_harness import App, Apps, making_apps
 from adapters.telegram_harness import Bot, telegram
 from belino.adapters.discord import socket as listening
-from belino.testing import SlackServer, TelegramServer
+from belino.testing import LineServer, SlackServer, TelegramServer
 from belino.testing.discord import DiscordServer
 
 
@@ -86,3 +87,20 @@ async def apps(slack: SlackServer) -> AsyncIterator[Apps]:
 @pytest.fixture
 def app(apps: Apps) -> App:
     return apps()
+
+
+@pytest.fixture
+async def line() -> AsyncIterator[LineServer]:
+    async with LineServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def accounts(line: LineServer) -> AsyncIterator[Accounts]:
+    async with making_accounts(line) as make:
+        yield make
+
+
+@pytest.fixture
+def account(accounts: Accounts) -> Account:
+    return accounts()

@@ -123,7 +123,9 @@ class Sounds:
         output = self._scratch / f"sound-{os.urandom(8).hex()}"
         try:
             async with self._open_blob(blob.sha256) as path:
-                await self._sandbox.run(job, path, {"mime": blob.mime, "max_bytes": max_bytes, "target": target}, output=output)
+                await self._sandbox.run(
+                    job, path, {"mime": blob.mime, "max_bytes": max_bytes, "target": target}, output=output
+                )
             yield output
         finally:
             output.unlink(missing_ok=True)
