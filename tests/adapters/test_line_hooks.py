@@ -147,8 +147,9 @@ async def test_other_methods_and_bodies_are_refused_and_an_account_that_is_not_u
 @pytest.mark.parametrize("secret", ["", " ", "\t", "two words", "ü"])
 @pytest.mark.parametrize("key", ["channel_secret", "channel_access_token"])
 def test_without_a_secret_line_s_webhook_does_not_start(line: LineServer, key: str, secret: str) -> None:
+    settings: Any = {key: secret}
     with pytest.raises(ConfigError, match=key):
-        Account(line, **{key: secret})
+        Account(line, **settings)
 
 
 async def test_a_suspended_account_says_so_until_it_is_resumed(account: Account) -> None:

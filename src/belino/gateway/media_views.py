@@ -69,7 +69,7 @@ class MediaViews(ABC):
     async def small_picture(self, blob: Blob) -> "Fitted":
         """A picture or video small enough, and of a type, that every platform shows; MediaError if there is none."""
         if blob.mime.startswith("video/"):
-            return await self.renderer.poster(blob)
+            return await self.renderer.poster(blob, cached=False)
         return await self.images.fit(blob, max_bytes=PREVIEW_BYTES, max_side=PREVIEW_SIDE, formats=PREVIEW_TYPES)
 
     async def picture(self, record: RefRecord, page: int) -> "Fitted":

@@ -63,15 +63,14 @@ class LineServer(LineWorld, PlatformServer[LineCall]):
         self.api = LineCalls(self, self.clock)
         self.origins: dict[str, str] = {}
         """Public addresses, and where each really is."""
+        self._routes: dict[tuple[str, str], tuple[str, Answer]] = {}
         self._group = asyncio.TaskGroup()
         self._pusher: asyncio.Task[None] | None = None
 
     def add_routes(self, app: "web.Application") -> None:
         def route(method: str, path: str, name: str, answer: Answer) -> None:
-            async def take(request: "web.Request") -> "web.StreamResponse":
-                return await self._take_call(request, name, answer)
-
-            app.router.add_route(method, f"/v2/bot/{path}", take)
+            self._routes[method, f"/v2/bot/{path}"] = name, answer
+            app.router.add_route(method, f"/v2/bot/{path}", self._take_call)
 
         route("GET", "info", "info", lambda _: {**self.bot, "chatMode": "bot", "markAsReadMode": "auto"})
         route("GET", "profile/{user}", "profile", self._profile)
@@ -117,7 +116,9 @@ class LineServer(LineWorld, PlatformServer[LineCall]):
             mime = answer.content_type
             return SeenFile(status=answer.status, mime=mime, size=size, sha256=digest.hexdigest(), head=head)
 
-    async def _take_call(self, request: "web.Request", name: str, answer: Answer) -> "web.StreamResponse":
+    async def _take_call(self, request: "web.Request") -> "web.StreamResponse":
+        resource = request.match_info.route.resource
+        name, answer = self._routes[request.method, "" if resource is None else resource.canonical]
         fault = self.faults.take(name)
         if fault is None and name in ("reply", "push"):
             fault = self.faults.take(SEND)

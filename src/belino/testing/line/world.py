@@ -197,10 +197,9 @@ class LineWorld:
 
         body, headers = self.signed(events)
         try:
-            address = self.webhook.address or "http://127.0.0.1:1/"  # where nothing listens
-            async with session.post(address, data=body, headers=headers, allow_redirects=False) as answer:
+            async with session.post(self.webhook.address, data=body, headers=headers, allow_redirects=False) as answer:
                 status: int = answer.status
-        except (ClientError, TimeoutError, OSError):
+        except (ClientError, TimeoutError, OSError, ValueError):  # also where no address is set
             status = 0
         self.webhook.deliveries.append(status)
         return 200 <= status <= 299
