@@ -164,3 +164,14 @@ def test_a_film_that_was_wished_to_be_a_sticker_says_why_it_is_none(name: str, r
 def test_a_file_that_is_a_little_too_large_is_told_in_bytes() -> None:
     heavy = offer("p.pdf", "application/pdf", 50 * MB + 1)
     assert "it has 52,428,801 bytes, and at most 52,428,800 are taken here" in decide_one(heavy, TELEGRAM).reason
+
+
+def test_a_sticker_that_the_platform_has_itself_is_known_by_its_name_and_another_is_a_photo() -> None:
+    own = FileLimit(max_bytes=MB, mimes=frozenset({"image/png"}), names=r"sticker-\d+\.png")
+    limits = replace(TELEGRAM, files={**TELEGRAM.files, SendAs.STICKER: own})
+    sticker = Offer(
+        name="sticker-7.png", mime="image/png", size=9, sha256="a", wanted=SendAs.STICKER, width=8, height=8
+    )
+    assert decide_one(sticker, limits).send_as is SendAs.STICKER
+    photo = decide_one(replace(sticker, name="cat.png"), limits)
+    assert photo.send_as is SendAs.PHOTO and "platform's own" in photo.reason

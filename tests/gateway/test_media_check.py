@@ -14,7 +14,7 @@ from belino.domain.limits import FileLimit, Limits, Once, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Adapter, AdapterContext
 from belino.domain.reply import Parcel, Receipt
-from belino.testing import SlackServer, TelegramServer, make_jpeg
+from belino.testing import LineServer, SlackServer, TelegramServer, make_jpeg
 from belino.testing.discord import DiscordServer
 from belino.testing.memory import Config as MemoryConfig
 from belino.testing.memory import MemoryAdapter
@@ -181,3 +181,26 @@ async def test_telegram_discord_and_slack_store_what_is_sent(tmp_path: Path, mon
                 to = ConversationKey(platform=platform, account="default", channel=str(channel))
                 findings = await gateway.check_media((platform, "default"), to)
                 assert [(one.ok, "read back" in one.says) for one in findings] == [(True, True)] * 4, findings
+
+
+async def test_line_shows_what_it_fetches_and_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with LineServer() as line:
+        for name, secret in (("LN", line.token), ("LS", line.channel_secret)):
+            monkeypatch.setenv(name, secret)
+        ada = line.user("Ada")
+        to = ConversationKey(platform="line", account="default", channel=ada["userId"])
+        table = {"channel_access_token": "env:LN", "channel_secret": "env:LS", "api_url": line.url}
+        public = {"server": {"port": 0, "public_url": "https://belino.example"}}
+        async with at_work(tmp_path / "a", agent=None, more=public, line=table) as (gateway, _):
+            await soon(lambda: all(health.state == "running" for health in gateway.health().values()))
+            findings = await gateway.check_media(("line", "default"), to)
+        assert [one.ok for one in findings] == [True] * 4, findings
+        assert [message["type"] for message in line.sent] == [
+            "image", "text", "audio", "text", "text", "text", "image", "image", "text",
+        ]  # fmt: skip
+        async with at_work(tmp_path / "b", agent=None, more=None, line=table) as (gateway, _):
+            await soon(lambda: all(health.state == "running" for health in gateway.health().values()))
+            findings = await gateway.check_media(("line", "default"), to)
+        assert not any(one.ok for one in findings) and "server.public_url" in findings[0].says
