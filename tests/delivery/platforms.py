@@ -1,6 +1,5 @@
-"""The limits of nine platforms: three on their adapters, the others by the platforms' documentation."""
+"""The limits of nine platforms: two on their adapters, the others by the platforms' documentation."""
 
-from belino.adapters.line.capabilities import LIMITS as LINE
 from belino.adapters.telegram.capabilities import LIMITS as TELEGRAM
 from belino.adapters.web import Adapter as WebAdapter
 from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs, Unit
@@ -77,6 +76,17 @@ SIGNAL = Limits(
     | {SendAs.VOICE: FileLimit(max_bytes=100 * MB, mimes=frozenset({"audio/aac", "audio/mp4", "audio/ogg"}))},
     album_items=32,
     album_mixes=(frozenset(VISIBLE),),
+)
+# No files but these three kinds, no captions.
+LINE = Limits(
+    text_chars=5_000,
+    unit=Unit.UTF16,
+    once=Once.KEY,
+    files={
+        SendAs.PHOTO: FileLimit(max_bytes=10 * MB, mimes=frozenset({"image/jpeg", "image/png"}), caption=False),
+        SendAs.VIDEO: FileLimit(max_bytes=200 * MB, mimes=frozenset({"video/mp4"}), caption=False),
+        SendAs.AUDIO: FileLimit(max_bytes=200 * MB, mimes=frozenset({"audio/mpeg", "audio/mp4"}), caption=False),
+    },
 )
 # A file travels inside the activity, whose size is bounded.
 TEAMS = Limits(

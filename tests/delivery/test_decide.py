@@ -169,9 +169,7 @@ def test_a_file_that_is_a_little_too_large_is_told_in_bytes() -> None:
 def test_a_sticker_that_the_platform_has_itself_is_known_by_its_name_and_another_is_a_photo() -> None:
     own = FileLimit(max_bytes=MB, mimes=frozenset({"image/png"}), names=r"sticker-\d+\.png")
     limits = replace(TELEGRAM, files={**TELEGRAM.files, SendAs.STICKER: own})
-    sticker = Offer(
-        name="sticker-7.png", mime="image/png", size=9, sha256="a", wanted=SendAs.STICKER, width=8, height=8
-    )
+    sticker = replace(picture("sticker-7.png", "image/png", KB, 8, 8), wanted=SendAs.STICKER)
     assert decide_one(sticker, limits).send_as is SendAs.STICKER
     photo = decide_one(replace(sticker, name="cat.png"), limits)
     assert photo.send_as is SendAs.PHOTO and "platform's own" in photo.reason

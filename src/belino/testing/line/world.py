@@ -186,8 +186,9 @@ class LineWorld:
                 event = await self._queue.get()
                 if not self.webhook.active:
                     continue
-                if token := self.tokens.get(event.get("replyToken", "")):
-                    token.until = token.until or self._clock.monotonic() + REPLY_SECONDS
+                token = self.tokens.get(event.get("replyToken", ""))
+                if token is not None and token.until is None:
+                    token.until = self._clock.monotonic() + REPLY_SECONDS
                 if not await self.posted(session, [event]) and self.webhook.redelivers:
                     group.create_task(self._again(event))
 
