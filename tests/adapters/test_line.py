@@ -372,7 +372,7 @@ async def test_a_quote_of_what_the_account_said_addresses_it(line: LineServer, a
 
 
 async def test_an_edit_is_refused_with_a_sentence(account: Account, ada: Any) -> None:
-    with pytest.raises(Undeliverable, match="change a message"):
+    with pytest.raises(Undeliverable, match="does not let an account change a message"):
         await account.adapter.send(parcel(ada, kind=ParcelKind.EDIT, edits="1"))
 
 

@@ -1,7 +1,7 @@
 """LINE adapter: an official account's webhooks in, the Messaging API out; files go out as links that LINE fetches."""
 
 import asyncio
-from collections import OrderedDict
+from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -15,14 +15,7 @@ from belino.adapters.line.capabilities import LIMITS, WORKS
 from belino.adapters.line.client import LineClient
 from belino.adapters.line.cursor import RepliedParcels
 from belino.adapters.line.doctor import check_account, check_listed
-from belino.adapters.line.hooks import (
-    ReplyTokens,
-    events_of,
-    is_fresh,
-    is_signed,
-    may_be_signed,
-    without_secrets,
-)
+from belino.adapters.line.hooks import ReplyTokens, events_of, is_fresh, is_signed, may_be_signed, without_secrets
 from belino.adapters.line.media import LineDownload
 from belino.adapters.line.parse import LineParseContext, context_from_json, context_to_json, parse
 from belino.adapters.line.send import LineSender, show_loading
@@ -137,7 +130,7 @@ class Adapter:
         self._replied = RepliedParcels()
         self._sender = LineSender(self._client, context, self._tokens, self._replied)
         self._me = LineBot()
-        self._own: OrderedDict[str, None] = OrderedDict()
+        self._own = deque[str](maxlen=OWN_KEPT)
         """The messages that the account sent lately: a quote of one addresses us."""
         self._hooks = HookInbox()
         self._let_in = asyncio.Event()
@@ -158,10 +151,7 @@ class Adapter:
     async def send(self, parcel: Parcel) -> Receipt:
         """Send one call's messages: files, and the text below them."""
         receipt = await self._limits.call(f"send {parcel.conversation.channel}", partial(self._sender.send, parcel))
-        for own in (receipt.message_id, *receipt.also):
-            self._own[own] = None
-        while len(self._own) > OWN_KEPT:
-            self._own.popitem(last=False)
+        self._own.extend((receipt.message_id, *receipt.also))
         return receipt
 
     def was_unkeyed(self, parcel: Parcel) -> bool:
@@ -210,7 +200,7 @@ class Adapter:
         if not payload:
             return HookAnswer(status=400)
         events = events_of(payload)
-        if not is_fresh(events, self._context.clock.now()):
+        if not all(is_fresh(event, self._context.clock.now()) for event in events):
             return HookAnswer(status=401)
         return await self._hooks.take(lambda accept: self._take(events, accept))
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from belino.adapters.line.client import LineClient
 from belino.domain.errors import AdapterError
-from belino.domain.message import UNKNOWN_AUTHOR, Author, ChatType, ConversationKey, language_tag
+from belino.domain.message import UNKNOWN_AUTHOR, Author, ChatType, ConversationKey
 from belino.net.json_fields import Raw, line, table, words
 from belino.net.rest import RateLimits
 
@@ -44,9 +44,6 @@ class NameBook:
 
     names: Mapping[str, str] = field(default_factory=dict)
     languages: Mapping[str, str] = field(default_factory=dict)
-
-    def language(self, user: str) -> str | None:
-        return language_tag(self.languages.get(user))
 
 
 def channel_of(source: Raw) -> str:

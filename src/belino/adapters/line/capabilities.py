@@ -41,31 +41,13 @@ LIMITS = Limits(
 WORKS = (
     Capabilities(thing=Capability.TEXT, comes=YES, goes="yes, plain; long text in several messages"),
     Capabilities(thing=Capability.PICTURE, comes=YES, goes="yes, by a link that LINE fetches, with a preview"),
-    Capabilities(
-        thing=Capability.VIDEO, comes="yes, once LINE has encoded it", goes="yes, MP4, by a link, with a preview"
-    ),
+    Capabilities(thing=Capability.VIDEO, comes="yes, once LINE has encoded it", goes="MP4, by a link, with a preview"),
     Capabilities(thing=Capability.SOUND, comes="as files", goes="yes, M4A and MP3, by a link"),
-    Capabilities(
-        thing=Capability.VOICE, comes="yes, once LINE has encoded it", goes="yes: any sound is made M4A for it"
-    ),
-    Capabilities(
-        thing=Capability.FILE,
-        comes=YES,
-        goes="as a link that ends after `server.publish_minutes`: bots send no files on LINE",
-    ),
-    Capabilities(
-        thing=Capability.STICKER,
-        comes="yes: a picture, with its words",
-        goes="those of LINE's packages for bots, by their name; another is sent as a picture",
-    ),
-    Capabilities(
-        thing=Capability.ALBUM,
-        comes="yes: pictures that were sent together are one turn",
-        goes="yes: up to 4, and the text, in one call",
-    ),
-    Capabilities(
-        thing=Capability.REPLY, comes="yes, with the media of the message that is quoted", goes="as quotes, in groups"
-    ),
+    Capabilities(thing=Capability.VOICE, comes="yes, once LINE has encoded it", goes="yes: any sound, made M4A"),
+    Capabilities(thing=Capability.FILE, comes=YES, goes="as links that end: bots send no files on LINE"),
+    Capabilities(thing=Capability.STICKER, comes="yes: a picture, with its words", goes="LINE's own, by their name"),
+    Capabilities(thing=Capability.ALBUM, comes="yes, as one turn", goes="yes: up to 4, and the text, in one call"),
+    Capabilities(thing=Capability.REPLY, comes="yes, with the media that is quoted", goes="as quotes, in groups"),
     Capabilities(thing=Capability.MENTION, comes="yes: `@youraccount`, and quotes of its messages"),
     Capabilities(thing=Capability.PLACE, comes="yes, as lines of text; presses in menus too"),
     Capabilities(thing=Capability.EDIT, comes="yes, in groups"),

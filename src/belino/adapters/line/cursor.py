@@ -5,7 +5,7 @@ crash. https://developers.line.biz/en/docs/messaging-api/retrying-api-request/
 """
 
 import json
-from collections import OrderedDict
+from collections import deque
 
 from belino.domain.ports import Accept, KeepsCursor
 from belino.net.json_fields import from_json
@@ -19,13 +19,14 @@ class RepliedParcels:
     """The keys of parcels that were sent by a reply token, the newest last."""
 
     def __init__(self) -> None:
-        self._keys: OrderedDict[str, None] = OrderedDict()
+        self._keys = deque[str](maxlen=MOST_KEYS)
         self._accept: KeepsCursor | None = None
 
     def read(self, cursor: str | None, accept: Accept) -> None:
         """Begin with what is on disk; `accept` keeps changes there."""
         kept = from_json(cursor or "{}").get(REPLIED)
-        self._keys = OrderedDict((key, None) for key in (kept if isinstance(kept, list) else ()) if type(key) is str)
+        self._keys.clear()
+        self._keys.extend(key for key in (kept if isinstance(kept, list) else ()) if type(key) is str)
         self._accept = accept if isinstance(accept, KeepsCursor) else None
 
     @property
@@ -38,14 +39,12 @@ class RepliedParcels:
 
     async def add(self, key: str) -> None:
         """Note a parcel; when this returns, it is on disk."""
-        self._keys[key] = None
-        while len(self._keys) > MOST_KEYS:
-            self._keys.popitem(last=False)
+        self._keys.append(key)
         await self._write()
 
     async def drop(self, key: str) -> None:
         """Forget a parcel that LINE certainly did not show."""
-        self._keys.pop(key, None)
+        self._keys.remove(key)
         await self._write()
 
     async def _write(self) -> None:

@@ -44,10 +44,6 @@ async def check_listed(client: LineClient, channels: Sequence[str], *, name: str
 def _account(me: Raw, name: str) -> Iterator[Finding]:
     shown, own = line(me, "displayName"), line(me, "basicId")
     yield Finding(name=f"{name} token", ok=True, says=f"it is that of {shown or 'an account'} ({own})")
-    if words(me, "chatMode") == "chat":
-        says = "people's messages also wait for somebody to answer by hand: the account's chat is on"
-        cure = "LINE Official Account Manager, Settings, Response settings: turn Chat off, if nobody answers there."
-        yield Finding(name=f"{name} chat", ok=True, says=says, cure=cure)
 
 
 async def _webhook(client: LineClient, name: str, path: str) -> Finding:

@@ -44,12 +44,8 @@ def events_of(payload: Raw) -> tuple[Raw, ...]:
     return tables(payload, "events")
 
 
-def is_fresh(events: tuple[Raw, ...], now: datetime) -> bool:
-    """Whether all events are as recent as a delivery is: a call carries no time but theirs."""
-    return all(_is_fresh(event, now) for event in events)
-
-
-def _is_fresh(event: Raw, now: datetime) -> bool:
+def is_fresh(event: Raw, now: datetime) -> bool:
+    """Whether an event is as recent as a delivery is: a call carries no time but that of its events."""
     if whole(event, "timestamp") is None:
         return False
     age = now - sent_at(event, now)

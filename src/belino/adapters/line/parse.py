@@ -29,6 +29,7 @@ from belino.domain.message import (
     SourceMessage,
     Unsupported,
     as_unsupported,
+    language_tag,
 )
 from belino.net.json_fields import Raw, as_table, line, number_id, real, table, tables, words, yes
 
@@ -125,7 +126,7 @@ def _said(raw: Raw, view: LineParseContext) -> Message | Unsupported:
         and (sort is ChatType.DIRECT or quoted in view.own or any(_is_me(each, view.me) for each in mentions)),
         reply_to=quoted or None,
         album=words(table(message, "imageSet"), "id") or None,
-        language=view.book.language(words(source, "userId")),
+        language=language_tag(view.book.languages.get(words(source, "userId"))),
         mentions_another=any(not _is_me(each, view.me) for each in mentions),
     )
     kind = line(message, "type", most=64) or "unknown"
@@ -194,7 +195,7 @@ def _postback(raw: Raw, view: LineParseContext) -> Message:
         chat_type=chat_type(source),
         channel_name=_channel_name(source, view),
         addressed=words(raw, "mode") != STANDBY,
-        language=view.book.language(words(source, "userId")),
+        language=language_tag(view.book.languages.get(words(source, "userId"))),
         press=data if is_ours else None,
     )
 

@@ -61,14 +61,7 @@ class LineSender:
         except LineRefused as error:
             if len(parcel.files) != 1 or parcel.files[0].send_as is SendAs.DOCUMENT or error.is_quota:
                 raise refusal(error, parcel) from error
-        return await self._as_links(parcel)
-
-    async def _as_links(self, parcel: Parcel) -> Receipt:
-        files = tuple(replace(file, send_as=SendAs.DOCUMENT) for file in parcel.files)
-        try:
-            return await self._sent(replace(parcel, files=files))
-        except LineRefused as error:
-            raise refusal(error, parcel) from error
+        return await self.send(replace(parcel, files=(replace(parcel.files[0], send_as=SendAs.DOCUMENT),)))
 
     async def _sent(self, parcel: Parcel) -> Receipt:
         messages = await self._messages(parcel)
@@ -125,7 +118,7 @@ class LineSender:
     async def _messages(self, parcel: Parcel) -> list[Raw]:
         """The messages of a parcel: each file, then the text."""
         if parcel.kind is ParcelKind.EDIT:
-            raise Undeliverable("LINE lets nobody change a message of the account")
+            raise Undeliverable("LINE does not let an account change a message")
         made = [await self._of_file(file) for file in parcel.files]
         made += [{"type": "text", "text": parcel.text}] if parcel.text else []
         if not 0 < len(made) <= MESSAGES:
