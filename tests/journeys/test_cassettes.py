@@ -254,4 +254,4 @@ async def test_a_cassette_of_every_platform_replays_without_a_difference(path: P
 
 
 def test_every_platform_has_a_cassette() -> None:
-    assert {path.parent.name for path in SAMPLES} == {"discord", "slack", "telegram", "web"}
+    assert {path.parent.name for path in SAMPLES} == {"discord", "line", "slack", "telegram", "web"}

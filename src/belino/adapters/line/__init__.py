@@ -15,7 +15,7 @@ from belino.adapters.line.capabilities import LIMITS, WORKS
 from belino.adapters.line.client import LineClient
 from belino.adapters.line.cursor import RepliedParcels
 from belino.adapters.line.doctor import check_account, check_listed
-from belino.adapters.line.hooks import ReplyTokens, events_of, is_fresh, is_signed, may_be_signed, without_secrets
+from belino.adapters.line.hooks import ReplyTokens, events_of, is_fresh, is_signed, may_be_signed
 from belino.adapters.line.media import LineDownload
 from belino.adapters.line.parse import LineParseContext, context_from_json, context_to_json, parse
 from belino.adapters.line.send import LineSender, show_loading
@@ -205,7 +205,9 @@ class Adapter:
         return await self._hooks.take(lambda accept: self._take(events, accept))
 
     def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
-        """The arrivals of a recorded event."""
+        """The arrivals of a recorded event, whose tokens are those of the recorded calls."""
+        self._tokens.note(as_table(payload))
+        self._replied.is_kept = True
         return parse(as_table(payload), context_from_json(known, self._context.account, received))
 
     async def _take(self, events: Sequence[Raw], accept: Accept) -> None:
@@ -219,9 +221,9 @@ class Adapter:
         if kind in SUSPENSIONS:
             self._context.report(ACCOUNT, SUSPENSIONS[kind])
         self._tokens.note(event)
-        view, plain = self._view(), without_secrets(event)
-        arrivals = parse(plain, view)
-        self._context.parsed(plain, partial(context_to_json, view, plain), arrivals)
+        view = self._view()
+        arrivals = parse(event, view)
+        self._context.parsed(event, partial(context_to_json, view, event), arrivals)
         return arrivals
 
     def _view(self) -> LineParseContext:

@@ -21,6 +21,8 @@ class RepliedParcels:
     def __init__(self) -> None:
         self._keys = deque[str](maxlen=MOST_KEYS)
         self._accept: KeepsCursor | None = None
+        self.is_kept = False
+        """Whether changes reach the disk, or need not; else no parcel may be sent that way."""
 
     def read(self, cursor: str | None, accept: Accept) -> None:
         """Begin with what is on disk; `accept` keeps changes there."""
@@ -28,11 +30,7 @@ class RepliedParcels:
         self._keys.clear()
         self._keys.extend(key for key in (kept if isinstance(kept, list) else ()) if type(key) is str)
         self._accept = accept if isinstance(accept, KeepsCursor) else None
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether changes reach the disk; else no parcel may be sent that way."""
-        return self._accept is not None
+        self.is_kept = self._accept is not None
 
     def __contains__(self, key: str) -> bool:
         return key in self._keys

@@ -20,7 +20,6 @@ REDELIVERED_AT_MOST = timedelta(days=3)
 TOKEN_SECONDS = 50.0
 """LINE takes a reply within a minute: https://developers.line.biz/en/reference/messaging-api/#send-reply-message"""
 MOST_TOKENS = 2_000
-SECRET_FIELDS = frozenset({"replyToken", "quoteToken", "markAsReadToken"})
 
 _SIGNATURE = re.compile(r"[A-Za-z0-9+/]{43}=")  # the base64 of a SHA-256
 
@@ -65,14 +64,6 @@ def sent_at(event: Raw, otherwise: datetime) -> datetime:
         return otherwise
     seconds, rest = divmod(milliseconds, 1_000)
     return unix_time({"at": seconds}, "at") + timedelta(milliseconds=rest)
-
-
-def without_secrets(event: Raw) -> Raw:
-    """An event as it may be recorded: its tokens let anybody answer."""
-    kept = {name: value for name, value in event.items() if name not in SECRET_FIELDS}
-    if message := table(event, "message"):
-        kept["message"] = {name: value for name, value in message.items() if name not in SECRET_FIELDS}
-    return kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
