@@ -20,6 +20,11 @@ PREVIEW = "/preview"
 UNREACHABLE = "files can be fetched from belino only over HTTPS; set server.public_url to its https:// address"
 
 
+def why_unpublished(server: ServerConfig) -> str:
+    """Why the outside cannot fetch files from us; empty if it can."""
+    return "" if (server.public_url or "").startswith("https://") else UNREACHABLE
+
+
 class Publisher:
     """Makes links to stored bytes that are valid for `server.publish_minutes`."""
 
@@ -37,11 +42,11 @@ class Publisher:
     @property
     def is_possible(self) -> bool:
         """Whether the outside can reach us over HTTPS."""
-        return (self._server().public_url or "").startswith("https://")
+        return not self.why_not()
 
     def why_not(self) -> str:
         """Why no link can be made now; empty if one can."""
-        return "" if self.is_possible else UNREACHABLE
+        return why_unpublished(self._server())
 
     async def preview(self, file: OutgoingFile) -> str:
         """A link to a preview of a file of a parcel, which is made now, so that a failure is known now."""
