@@ -1,5 +1,6 @@
 """Media that is sent, read back, compared and deleted, on the owner's request."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -194,8 +195,15 @@ async def test_line_shows_what_it_fetches_and_says_what_is_missing(
         table = {"channel_access_token": "env:LN", "channel_secret": "env:LS", "api_url": line.url}
         public = {"server": {"port": 0, "public_url": "https://belino.example"}}
         async with at_work(tmp_path / "a", agent=None, more=public, line=table) as (gateway, _):
+            run = json.loads((tmp_path / "a" / "run.json").read_text(encoding="utf-8"))
+            address = run["url"].rstrip("/")
             await soon(lambda: all(health.state == "running" for health in gateway.health().values()))
             findings = await gateway.check_media(("line", "default"), to)
+            line.origins["https://belino.example"] = address
+            links = [word for sent in line.sent for word in (sent.get("originalContentUrl") or sent["text"]).split()]
+            seen = [await line.view(link) for link in links if link.startswith("https://belino.example/files/")]
+            assert (await gateway.audit()).is_balanced
+        assert [each.status for each in seen] == [200] * 5 and all(each.size for each in seen)
         assert [one.ok for one in findings] == [True] * 4, findings
         assert [message["type"] for message in line.sent] == [
             "image", "text", "audio", "text", "text", "text", "image", "image", "text",

@@ -296,6 +296,19 @@ async def test_a_stranger_gets_nothing_but_a_code_and_a_replayed_call_counts_onc
     assert [message.outcome for message in history if not message.author.is_agent] == [MessageOutcome.ANSWERED]
 
 
+async def test_a_replay_of_an_unsent_message_brings_nothing_back(place: BusyLine) -> None:
+    async with place.gateway() as gateway:
+        message = {"id": place.line.next_id(), "type": "text", "text": "my secret", "quoteToken": "q"}
+        event = place.line.event("message", place.room, place.bob, message=message)
+        await place.stored(gateway, 1)
+        place.line.event("unsend", place.room, place.bob, unsend={"messageId": message["id"]})
+        await until(lambda: len(place.line.webhook.deliveries) == 2)
+        async with ClientSession() as session:
+            assert await place.line.posted(session, [event])
+        history = await gateway.store.history(place.channel(), limit=10)
+    assert "my secret" not in str(history)
+
+
 async def test_no_token_is_kept_or_told_anywhere(place: BusyLine, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     curious = Curious()
