@@ -25,7 +25,7 @@ STATIC = sorted((SRC / "web" / "static").rglob("*.*"))
 FORBIDDEN_NAMES = re.compile(
     r"^(utils?|helpers?|common|misc|core|base|managers?|handlers?|processors?|services?|impl|data|info)$", re.IGNORECASE
 )
-PLATFORMS = re.compile(r"telegram|discord|slack|whatsapp|signal-cli", re.IGNORECASE)
+PLATFORMS = re.compile(r"telegram|discord|slack|whatsapp|signal-cli|(?-i:\bLINE\b)", re.IGNORECASE)
 CAMEL_PARTS = re.compile(r"[A-Z][a-z0-9]*|[a-z0-9]+")
 
 # A line to the prepared parent, which passes descriptors; and the try at reaching a network from behind the walls.

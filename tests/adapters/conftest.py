@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from adapters import discord_harness
+from adapters.line_harness import Account, Accounts, making_accounts
 from adapters.signal_harness import Device, Devices, making_devices
 from adapters.slack_harness import App, Apps, making_apps
 from adapters.telegram_harness import Bot, telegram
 from adapters.whatsapp_harness import Business, Businesses, making_businesses
 from belino.adapters.discord import socket as listening
-from belino.testing import FakeClock, SignalServer, SlackServer, TelegramServer, WhatsAppServer
+from belino.testing import FakeClock, LineServer, SignalServer, SlackServer, TelegramServer, WhatsAppServer
 from belino.testing.discord import DiscordServer
 
 
@@ -91,15 +92,32 @@ def app(apps: Apps) -> App:
 
 
 @pytest.fixture
+async def line() -> AsyncIterator[LineServer]:
+    async with LineServer() as running:
+        yield running
+
+
+@pytest.fixture
 async def whatsapp() -> AsyncIterator[WhatsAppServer]:
     async with WhatsAppServer(clock=FakeClock()) as running:
         yield running
 
 
 @pytest.fixture
+async def accounts(line: LineServer) -> AsyncIterator[Accounts]:
+    async with making_accounts(line) as make:
+        yield make
+
+
+@pytest.fixture
 async def businesses(whatsapp: WhatsAppServer) -> AsyncIterator[Businesses]:
     async with making_businesses(whatsapp) as make:
         yield make
+
+
+@pytest.fixture
+def account(accounts: Accounts) -> Account:
+    return accounts()
 
 
 @pytest.fixture

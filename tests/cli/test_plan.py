@@ -83,3 +83,18 @@ def test_a_plan_without_the_tokens_of_the_configuration_says_that_it_assumes_the
     assert done.returncode == 0 and "PLAN_TOKEN" in done.stderr and "defaults" in done.stderr
     done = belino("media", "plan", str(tmp_path / "a.txt"), "--platform", "discord:other", PLAN_TOKEN="a.b.c")
     assert done.returncode != 0 and "no account 'other'" in done.stderr
+
+
+def test_a_plan_for_a_platform_that_fetches_files_says_that_the_public_address_is_missing(
+    belino: Belino, home: Path, tmp_path: Path
+) -> None:
+    report, secrets = tmp_path / "report.pdf", {"TOKEN": "a-token", "SECRET": "a-secret"}
+    report.write_bytes(make_pdf())
+    plan = ("media", "plan", str(report), "--platform", "line", "--json")
+    assert read(belino(*plan))["files"][0]["goes_as"] == "document"
+    table = '[adapters.line]\nchannel_access_token = "env:TOKEN"\nchannel_secret = "env:SECRET"\n'
+    (home / "belino.toml").write_text(table, encoding="utf-8")
+    (refused,) = read(belino(*plan, **secrets))["files"]
+    assert "server.public_url" in refused["reason"]
+    (home / "belino.toml").write_text(f'{table}[server]\npublic_url = "https://bot.example"\n', encoding="utf-8")
+    assert read(belino(*plan, **secrets))["files"][0]["goes_as"] == "document"

@@ -122,7 +122,7 @@ async def test_a_token_typed_at_a_terminal_is_not_shown_and_lies_in_a_file_of_it
 
 def test_help_names_what_can_be_set_up(belino: Belino) -> None:
     told = " ".join(belino("setup", "--help").stdout.split())
-    platforms = "discord, signal, slack, telegram, whatsapp"
+    platforms = "discord, line, signal, slack, telegram, whatsapp"
     assert f"what to connect: {platforms}, or an installed one; or agent: who answers" in told
 
 

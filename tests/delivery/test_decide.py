@@ -175,3 +175,12 @@ def test_a_moving_sticker_may_have_a_limit_of_its_own(size: int, frames: int, ta
     limits = Limits(text_chars=10, once=Once.UNCERTAIN, files={SendAs.STICKER: sticker})
     made = replace(offer("s.webp", "image/webp", size), wanted=SendAs.STICKER, frames=frames, width=512, height=512)
     assert (decide_one(made, limits).action is Action.SEND) == taken
+
+
+def test_a_sticker_that_the_platform_has_itself_is_known_by_its_name_and_another_is_a_photo() -> None:
+    own = FileLimit(max_bytes=MB, mimes=frozenset({"image/png"}), names=r"sticker-\d+\.png")
+    limits = replace(TELEGRAM, files={**TELEGRAM.files, SendAs.STICKER: own})
+    sticker = replace(picture("sticker-7.png", "image/png", KB, 8, 8), wanted=SendAs.STICKER)
+    assert decide_one(sticker, limits).send_as is SendAs.STICKER
+    photo = decide_one(replace(sticker, name="cat.png"), limits)
+    assert photo.send_as is SendAs.PHOTO and "platform's own" in photo.reason

@@ -57,7 +57,7 @@ class Speaks:
         return SoundFacts(codec="pcm", seconds=3.0) if blob.mime == "audio/wav" else SoundFacts()
 
     @asynccontextmanager
-    async def voice(self, blob: Blob, *, max_bytes: int) -> AsyncIterator[Path]:
+    async def voice(self, blob: Blob, *, max_bytes: int, mime: str = "audio/ogg") -> AsyncIterator[Path]:
         if self.error is not None:
             raise self.error
         self.path.write_bytes(b"OggS voice")
@@ -82,6 +82,27 @@ async def offered(store: Store, name: str, mime: str, content: bytes, **more: ob
 
     blob = await store.keep(chunks(), mime=mime, limit=10**9)
     return Offer(name=name, mime=mime, size=blob.size, sha256=blob.sha256, **more)  # type: ignore[arg-type]
+
+
+FETCHED = replace(TELEGRAM, fetches_files=True)
+
+
+async def test_where_files_are_fetched_from_us_and_cannot_be_each_is_refused_with_the_reason(store: Store) -> None:
+    offer = await offered(store, "a.png", "image/png", b"picture", width=8, height=8)
+    preparer = Preparer(store, Draws, lambda: Speaks(Path()), unpublished=lambda: "set server.public_url")
+    (refused,) = await preparer.prepare([offer], FETCHED)
+    assert (refused.action, refused.reason) == (Action.REFUSE, "set server.public_url")
+    (sent,) = await preparer.prepare([offer], TELEGRAM)
+    assert sent.action is Action.SEND
+
+
+async def test_a_voice_message_is_encoded_as_the_platform_takes_it(store: Store, tmp_path: Path) -> None:
+    voice = FileLimit(max_bytes=MB, mimes=frozenset({"audio/mp4", "audio/mpeg"}), codecs=frozenset({"aac"}))
+    offer = await offered(store, "take.wav", "audio/wav", b"sound", wanted=SendAs.VOICE)
+    limits = replace(TELEGRAM, files={SendAs.VOICE: voice})
+    decision = await ready(store, offer, limits, sounds=Speaks(tmp_path))
+    assert (decision.offer.name, decision.offer.mime, decision.offer.codec) == ("take.m4a", "audio/mp4", "aac")
+    assert "encoded as aac" in decision.reason
 
 
 async def ready(

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from adapters import discord_samples, slack_samples
+from adapters import discord_samples, line_samples, slack_samples
 from belino.adapters.telegram.authors import TelegramBot
 from belino.adapters.telegram.parse import parse
 from belino.context.line_format import placeholder
@@ -211,8 +211,13 @@ def telegram_parsed(raw: object) -> tuple[Arrival, ...]:
 
 @pytest.mark.parametrize(
     ("platform", "parsed"),
-    [("telegram", telegram_parsed), ("discord", discord_samples.parsed), ("slack", slack_samples.parsed)],
-    ids=("telegram", "discord", "slack"),
+    [
+        ("telegram", telegram_parsed),
+        ("discord", discord_samples.parsed),
+        ("slack", slack_samples.parsed),
+        ("line", line_samples.parsed),
+    ],
+    ids=("telegram", "discord", "slack", "line"),
 )
 def test_everything_a_platform_tells_becomes_arrivals_whatever_happened_to_it(
     platform: str, parsed: Callable[[object], tuple[Arrival, ...]]

@@ -18,7 +18,15 @@ from aiohttp import web
 
 from belino.delivery.send import PERHAPS_TWICE
 from belino.domain.message import ConversationKey
-from belino.testing import GatewayProcess, SlackPace, SlackServer, TelegramPace, TelegramServer, WhatsAppServer
+from belino.testing import (
+    GatewayProcess,
+    LineServer,
+    SlackPace,
+    SlackServer,
+    TelegramPace,
+    TelegramServer,
+    WhatsAppServer,
+)
 from belino.testing.discord import DiscordServer
 from belino.testing.discord.request import DiscordPace
 from belino.testing.file_server import FakeUpload
@@ -27,6 +35,8 @@ from journeys.busy_business import BOT as WHATSAPP_BOT
 from journeys.busy_business import ENDURING, BusyBusiness
 from journeys.busy_group import BOT as TELEGRAM_BOT
 from journeys.busy_group import BusyGroup
+from journeys.busy_line import BOT as LINE_BOT
+from journeys.busy_line import BusyLine
 from journeys.busy_place import BusyPlace
 from journeys.busy_place import until as soon
 from journeys.busy_server import BOT as DISCORD_BOT
@@ -115,6 +125,8 @@ class Scene:
     can_tell_duplicates: bool = True
     kind: tuple[str, bytes] = ("bin", b"")
     """The ending of the files that are sent, and how they begin."""
+    calls: int = CALLS
+    """At which of its calls a life ends at the latest: fewer where it does not poll."""
     said: dict[ConversationKey, list[str]] = field(default_factory=dict)
     offered: list[str] = field(default_factory=list)
 
@@ -181,6 +193,46 @@ async def slack(path: Path) -> AsyncIterator[Scene]:
         yield scene
 
 
+@asynccontextmanager
+async def line(path: Path) -> AsyncIterator[Scene]:
+    """What was answered by a reply token may be doubled, and is flagged; a push is not."""
+    server = LineServer()
+    fall = Fall(server)
+    async with server:
+        busy, names = BusyLine(server, path), dict[str, str]()
+        offer = busy.offer
+
+        def offered(name: str, content: bytes, where: ConversationKey | None = None) -> Path:
+            names[name.rpartition("/")[2]] = hashlib.sha256(content).hexdigest()
+            return offer(name, content, where)
+
+        def say(directly: bool, words: str, _: FakeUpload | None) -> None:
+            # A file would be a message of its own here.
+            server.say(busy.ann if directly else busy.room, busy.ann, words if directly else f"{LINE_BOT} {words}")
+
+        def links() -> list[FakeUpload]:
+            """The files that were sent, by their names: LINE fetches them when people look."""
+            named = [message["text"].partition(" (")[0] for message in server.sent if "/files/" in message["text"]]
+            return [FakeUpload(content=b"", sha256=names[name]) for name in named]
+
+        def calls() -> list[tuple[str, str]]:
+            first = {message["call"]: (message["to"], message["id"]) for message in reversed(server.sent)}
+            return list(first.values())[::-1]
+
+        busy.offer = offered  # type: ignore[method-assign]
+        yield Scene(
+            busy=busy,
+            fall=fall,
+            process=process_of(busy),
+            say=say,
+            shown=calls,
+            received=links,
+            keeps_order=False,
+            can_tell_duplicates=False,
+            calls=4,
+        )
+
+
 def mentioning(
     server: DiscordServer | SlackServer,
     busy: BusyServer | BusyWorkspace,
@@ -234,7 +286,7 @@ async def whatsapp(path: Path) -> AsyncIterator[Scene]:
         )
 
 
-PLATFORMS = {"telegram": telegram, "discord": discord, "slack": slack, "whatsapp": whatsapp}
+PLATFORMS = {"telegram": telegram, "discord": discord, "slack": slack, "line": line, "whatsapp": whatsapp}
 
 
 @pytest.mark.slow
@@ -275,7 +327,7 @@ async def restart(scene: Scene) -> None:
 
 
 async def one_life(scene: Scene, rng: Random) -> None:
-    strike = Strike(process=scene.process, call=rng.randint(1, CALLS), done=rng.random() < 0.5)
+    strike = Strike(process=scene.process, call=rng.randint(1, scene.calls), done=rng.random() < 0.5)
     scene.fall.set(strike)
     for _ in range(rng.randint(1, 3)):
         scene.speak(rng)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from belino.domain.stored import ParcelRecord
 from belino.gateway.gateway import Gateway
 from belino.testing import (
     FakeClock,
+    LineServer,
     SignalServer,
     SlackPace,
     SlackServer,
@@ -28,12 +29,14 @@ from belino.testing import (
 from belino.testing.discord import DiscordServer
 from belino.testing.discord.request import DiscordPace, slow_down
 from belino.testing.faults import CannedAnswer, Fault, Hang, Reset
+from belino.testing.line import SEND
 from belino.testing.linked import LinkedWorld
 from belino.turns.reply import DOUBT
 from faults.test_disk_full_delivery import FullDisk
 from journeys.busy_business import ENDURING, BusyBusiness
 from journeys.busy_device import BusyDevice
 from journeys.busy_group import BusyGroup
+from journeys.busy_line import BusyLine
 from journeys.busy_phone import BusyPhone
 from journeys.busy_place import BusyPlace, until
 from journeys.busy_server import BusyServer
@@ -55,6 +58,8 @@ class Platform:
     wait: CannedAnswer
     """What the platform says to who sends too much."""
     tells_duplicates: bool = True
+    clock: FakeClock = field(default_factory=FakeClock)
+    """The time of the gateway, which a platform that signs its calls with the time shares."""
 
 
 @asynccontextmanager
@@ -111,6 +116,20 @@ async def signal(path: Path) -> AsyncIterator[Platform]:
 
 
 @asynccontextmanager
+async def line(path: Path) -> AsyncIterator[Platform]:
+    """Answers are replies, which carry no key; a second one is pushed, under a key."""
+    clock = FakeClock()
+    async with LineServer(clock=clock) as server:
+        yield Platform(
+            busy=BusyLine(server, path),
+            fail=lambda fault: server.fail(SEND, fault),
+            wait=CannedAnswer(status=429, headers={"Retry-After": "1"}),
+            tells_duplicates=False,
+            clock=clock,
+        )
+
+
+@asynccontextmanager
 async def linked(path: Path) -> AsyncIterator[Platform]:
     async with LinkedWorld() as world:
         with pytest.MonkeyPatch.context() as patch:
@@ -123,6 +142,15 @@ async def linked(path: Path) -> AsyncIterator[Platform]:
             )
 
 
+@asynccontextmanager
+async def line_push(path: Path) -> AsyncIterator[Platform]:
+    """The same for an account whose replies come too late: every answer is pushed."""
+    async with line(path) as platform:
+        assert isinstance(platform.busy, BusyLine)
+        platform.busy.line.fail("reply", CannedAnswer(status=400, description="Invalid reply token"), times=100)
+        yield replace(platform, fail=lambda fault: platform.busy.line.fail("push", fault), tells_duplicates=True)  # type: ignore[attr-defined]
+
+
 PLATFORMS = {
     "telegram": telegram,
     "discord": discord,
@@ -130,6 +158,8 @@ PLATFORMS = {
     "whatsapp": whatsapp,
     "linked": linked,
     "signal": signal,
+    "line": line,
+    "line push": line_push,
 }
 FAULTS: dict[str, Callable[[Platform], list[Fault]]] = {
     "asked to wait": lambda platform: [platform.wait] * 2,
@@ -141,9 +171,9 @@ FAULTS: dict[str, Callable[[Platform], list[Fault]]] = {
 
 
 @asynccontextmanager
-async def at_work(platform: Platform, clock: FakeClock) -> AsyncIterator[Gateway]:
+async def at_work(platform: Platform) -> AsyncIterator[Gateway]:
     """A gateway whose clock is moved on while anything waits, so that back-off and hung calls cost no time."""
-    busy = platform.busy
+    busy, clock = platform.busy, platform.clock
     async with (
         Gateway(busy.config(), busy.home, agent=busy.agent, clock=clock) as gateway,
         asyncio.TaskGroup() as group,
@@ -152,8 +182,9 @@ async def at_work(platform: Platform, clock: FakeClock) -> AsyncIterator[Gateway
         door = group.create_task(busy.open_door(gateway))
         moving = group.create_task(keep_moving(clock))
         try:
-            await until(busy.is_heard)
-            yield gateway
+            async with busy.reachable(gateway):
+                await until(busy.is_heard)
+                yield gateway
         finally:
             door.cancel()
             gateway.stop()
@@ -204,7 +235,7 @@ async def test_a_platform_that_fails_a_send_delays_it_and_loses_and_doubles_noth
     tmp_path: Path, name: str, fault: str
 ) -> None:
     async with PLATFORMS[name](tmp_path / "home") as platform:
-        async with at_work(platform, FakeClock()) as gateway:
+        async with at_work(platform) as gateway:
             for number, words in enumerate(SAID):
                 for one in FAULTS[fault](platform) if number == 1 else ():
                     platform.fail(one)
@@ -218,7 +249,7 @@ async def test_a_disk_that_is_full_while_a_platform_is_served_delays_and_doubles
     tmp_path: Path, name: str
 ) -> None:
     async with PLATFORMS[name](tmp_path / "home") as platform:
-        async with at_work(platform, FakeClock()) as gateway:
+        async with at_work(platform) as gateway:
             platform.busy.write(SAID[0])
             await settled(gateway, platform.busy.private, 1)
             disk = FullDisk(gateway, first=1, times=12)

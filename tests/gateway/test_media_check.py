@@ -1,5 +1,6 @@
 """Media that is sent, read back, compared and deleted, on the owner's request."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from belino.domain.limits import FileLimit, Limits, Once, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Adapter, AdapterContext
 from belino.domain.reply import Parcel, Receipt
-from belino.testing import SlackServer, TelegramServer, WhatsAppServer, make_jpeg
+from belino.testing import LineServer, SlackServer, TelegramServer, WhatsAppServer, make_jpeg
 from belino.testing.discord import DiscordServer
 from belino.testing.memory import Config as MemoryConfig
 from belino.testing.memory import MemoryAdapter
@@ -199,3 +200,33 @@ async def test_whatsapp_stores_what_is_sent_in_one_message_for_each_file(
     assert [(one.ok, "read back" in one.says) for one in findings] == [(True, True)] * 4, findings
     assert "in 2 messages" in findings[-1].says
     assert all("its messages stay" in one.says for one in findings)
+
+
+async def test_line_shows_what_it_fetches_and_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with LineServer() as line:
+        for name, secret in (("LN", line.token), ("LS", line.channel_secret)):
+            monkeypatch.setenv(name, secret)
+        ada = line.user("Ada")
+        to = ConversationKey(platform="line", account="default", channel=ada["userId"])
+        table = {"channel_access_token": "env:LN", "channel_secret": "env:LS", "api_url": line.url}
+        public = {"server": {"port": 0, "public_url": "https://belino.example"}}
+        async with at_work(tmp_path / "a", agent=None, more=public, line=table) as (gateway, _):
+            run = json.loads((tmp_path / "a" / "run.json").read_text(encoding="utf-8"))
+            address = run["url"].rstrip("/")
+            await soon(lambda: all(health.state == "running" for health in gateway.health().values()))
+            findings = await gateway.check_media(("line", "default"), to)
+            line.origins["https://belino.example"] = address
+            links = [word for sent in line.sent for word in (sent.get("originalContentUrl") or sent["text"]).split()]
+            seen = [await line.view(link) for link in links if link.startswith("https://belino.example/files/")]
+            assert (await gateway.audit()).is_balanced
+        assert [each.status for each in seen] == [200] * 5 and all(each.size for each in seen)
+        assert [one.ok for one in findings] == [True] * 4, findings
+        assert [message["type"] for message in line.sent] == [
+            "image", "text", "audio", "text", "text", "text", "image", "image", "text",
+        ]  # fmt: skip
+        async with at_work(tmp_path / "b", agent=None, more=None, line=table) as (gateway, _):
+            await soon(lambda: all(health.state == "running" for health in gateway.health().values()))
+            findings = await gateway.check_media(("line", "default"), to)
+        assert not any(one.ok for one in findings) and "server.public_url" in findings[0].says

@@ -75,6 +75,11 @@ class BusyPlace(ABC):
         """Whether what is said now reaches the gateway at once."""
         return True
 
+    @asynccontextmanager
+    async def reachable(self, gateway: Gateway) -> AsyncIterator[None]:
+        """What a platform needs that calls the gateway itself."""
+        yield
+
     def table(self) -> dict[str, Any]:
         """What an operator would write into belino.toml."""
         adapters = {self.platform: self.adapter(), "web": {"enabled": False}}
@@ -99,8 +104,9 @@ class BusyPlace(ABC):
             group.create_task(gateway.run())
             door = group.create_task(self.open_door(gateway))
             try:
-                await until(self.is_heard)
-                yield gateway
+                async with self.reachable(gateway):
+                    await until(self.is_heard)
+                    yield gateway
             finally:
                 door.cancel()
                 gateway.stop()

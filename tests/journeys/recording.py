@@ -19,8 +19,8 @@ from belino.domain.reply import ParcelState
 from belino.domain.stored import ParcelRecord
 from belino.gateway.cassettes import WrittenCassette
 from belino.gateway.gateway import Gateway
-from belino.testing import DiscordServer, SlackServer, TelegramServer, make_jpeg
-from journeys import busy_group, busy_server, busy_workspace
+from belino.testing import DiscordServer, LineServer, SlackServer, TelegramServer, make_jpeg
+from journeys import busy_group, busy_line, busy_server, busy_workspace
 from journeys.busy_place import BusyPlace, Curious, until
 
 PHOTO = make_jpeg(64, 48)
@@ -64,6 +64,9 @@ async def place_on(platform: str, path: Path, **settings: Any) -> AsyncIterator[
         case "slack":
             async with SlackServer() as slack:
                 yield busy_workspace.BusyWorkspace(slack, path, **settings)
+        case "line":
+            async with LineServer() as line:
+                yield busy_line.BusyLine(line, path)
         case _:
             yield WebPlace(path)
 
@@ -77,6 +80,9 @@ async def show_photo(place: BusyPlace, gateway: Gateway, words: str = QUESTION) 
             place.discord.say(place.room, place.ann, f"{busy_server.BOT} {words}", files=[PHOTO])
         case busy_workspace.BusyWorkspace():
             place.slack.say(place.room, place.ann, f"{busy_workspace.BOT} {words}", files=[PHOTO])
+        case busy_line.BusyLine():
+            photo = place.line.say(place.room, place.ann, image=PHOTO)
+            place.line.say(place.room, place.ann, f"{busy_line.BOT} {words}", quote=photo)
         case _:
             await _post(gateway, place.channel(), words)
 
@@ -129,7 +135,7 @@ def readings(path: Path) -> Iterator[str]:
 
 async def make_samples(folder: Path) -> None:
     """Record a conversation on every platform anew, for tests/samples: `python -m journeys.recording tests/samples`."""
-    for platform in ("discord", "slack", "telegram", "web"):
+    for platform in sys.argv[2:] or ("discord", "line", "slack", "telegram", "web"):
         with tempfile.TemporaryDirectory() as home:
             async with place_on(platform, Path(home) / "home") as place:
                 written = await record(place)

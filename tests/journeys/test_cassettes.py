@@ -48,7 +48,7 @@ async def talk_back_and_forth(place: BusyPlace, gateway: Gateway) -> None:
     await answered(gateway, 2)
 
 
-@pytest.mark.parametrize("platform", ["telegram", "discord", "slack", "web"])
+@pytest.mark.parametrize("platform", ["telegram", "discord", "slack", "line", "web"])
 async def test_a_recorded_conversation_replays_without_a_difference(platform: str, tmp_path: Path) -> None:
     async with place_on(platform, tmp_path / "home") as place:
         written = await record(place)
@@ -254,4 +254,4 @@ async def test_a_cassette_of_every_platform_replays_without_a_difference(path: P
 
 
 def test_every_platform_has_a_cassette() -> None:
-    assert {path.parent.name for path in SAMPLES} == {"discord", "slack", "telegram", "web"}
+    assert {path.parent.name for path in SAMPLES} == {"discord", "line", "slack", "telegram", "web"}

@@ -107,10 +107,13 @@ def test_no_bytes_make_the_reader_stumble_or_believe_in_a_sound_of_months(start:
 
 
 @pytest.mark.slow
-async def test_a_sound_becomes_a_voice_message_in_the_sandbox(sounds: Sounds, tmp_path: Path) -> None:
-    async with sounds.voice(blob(tmp_path / "in", tone(), "audio/wav"), max_bytes=100_000) as path:
-        made = facts(path.read_bytes(), "audio/ogg")
-    assert made.codec == "opus"
+@pytest.mark.parametrize(("mime", "codec"), [("audio/ogg", "opus"), ("audio/mp4", "aac")])
+async def test_a_sound_becomes_a_voice_message_in_the_sandbox(
+    sounds: Sounds, tmp_path: Path, mime: str, codec: str
+) -> None:
+    async with sounds.voice(blob(tmp_path / "in", tone(), "audio/wav"), max_bytes=100_000, mime=mime) as path:
+        made = facts(path.read_bytes(), mime)
+    assert made.codec == codec
     assert made.seconds == pytest.approx(SECONDS, abs=0.1)
     assert not path.exists()
 

@@ -1,6 +1,7 @@
 """Files under a link are for everyone who has it, until it expires or the bytes are deleted."""
 
 import base64
+import hashlib
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -8,12 +9,14 @@ from typing import Any
 import pytest
 
 from belino.config import AdapterConfig, Config, ServerConfig
-from belino.domain.errors import ConfigError
+from belino.domain.errors import ConfigError, MediaError
 from belino.domain.message import Author, ConversationKey, Deletion
 from belino.domain.ports import Adapter, AdapterContext
 from belino.domain.reply import OutgoingFile
 from belino.gateway.accounts import from_registry
+from belino.media.image.header import image_size
 from belino.testing import FakeClock, make_png
+from belino.testing.scenes import film
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 PUBLIC = Config(server=ServerConfig(public_url="https://bot.example"))
@@ -133,3 +136,37 @@ async def test_an_adapter_publishes_a_file_by_its_context(run_site: Any) -> None
         url = await contexts[0].publish(file)
         assert url.startswith("https://bot.example/files/")
         assert (await site.ask("GET", url.removeprefix("https://bot.example"), headers={}))[:2] == (200, PICTURE)
+
+
+def outgoing(content: bytes, mime: str) -> OutgoingFile:
+    return OutgoingFile(name="a", mime=mime, size=len(content), sha256=hashlib.sha256(content).hexdigest())
+
+
+@pytest.mark.slow
+async def test_a_preview_of_a_picture_or_video_is_a_small_picture_that_ends_with_its_link(run_site: Any) -> None:
+    clock = FakeClock()
+    async with run_site(PUBLIC, clock=clock) as site:
+        for content, mime in ((make_png(3000, 200), "image/png"), (film(30_000, 320, 240), "video/mp4")):
+            await put(site, content, mime=mime, name="a")
+            url = await site.gateway.publisher.preview(outgoing(content, mime))
+            path = url.removeprefix("https://bot.example")
+            status, body, headers = await site.ask("GET", path, headers={})
+            found = image_size(body)
+            assert status == 200 and found is not None and max(found[1:]) <= 1_024 and len(body) <= 1_000_000
+            assert headers["content-type"] == found[0] in ("image/jpeg", "image/png")
+            assert (await site.ask("GET", path.removesuffix("/preview"), headers={}))[1] == content
+            clock.turn(timedelta(minutes=PUBLIC.server.publish_minutes))
+            assert (await site.ask("GET", path, headers={}))[0] == 404
+
+
+@pytest.mark.slow
+async def test_what_cannot_be_shown_small_has_no_preview(run_site: Any) -> None:
+    async with run_site(PUBLIC) as site:
+        await put(site, b"no picture at all", mime="image/png", name="a")
+        with pytest.raises(MediaError):
+            await site.gateway.publisher.preview(outgoing(b"no picture at all", "image/png"))
+        path = (await site.gateway.publisher.file(outgoing(b"no picture at all", "image/png"))).removeprefix(
+            "https://bot.example"
+        )
+        assert (await site.ask("GET", f"{path}/preview", headers={}))[0] == 404
+        assert (await site.ask("GET", "/files/unknown/preview", headers={}))[0] == 404

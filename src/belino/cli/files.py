@@ -255,6 +255,7 @@ async def planned_files(
     from belino.delivery.outgoing_files import Keeper
     from belino.delivery.plan import plan
     from belino.delivery.prepare import Preparer
+    from belino.gateway.publisher import why_unpublished
     from belino.media.audio import Sounds
     from belino.media.image.images import Images
     from belino.media.sandbox.sandbox import Sandbox
@@ -270,7 +271,9 @@ async def planned_files(
         images = Images(sandbox, store.scratch, store.local)
         sounds = Sounds(sandbox, store.scratch, store.local)
         keeper = Keeper(store, images, max_bytes=config.media.max_bytes)
-        preparer = Preparer(store, lambda: images, lambda: sounds)
+        # Without an account of the platform its defaults are assumed, a public address among them.
+        why = "" if own is None else why_unpublished(config.server)
+        preparer = Preparer(store, lambda: images, lambda: sounds, unpublished=lambda: why)
         found = [await _offered(path, keeper, {"wanted": wanted, "caption": caption}) for path, wanted in files]
         prepared = iter(await preparer.prepare([each for each in found if isinstance(each, Offer)], limits))
         decisions = tuple(next(prepared) if isinstance(each, Offer) else each for each in found)

@@ -8,7 +8,7 @@ from belino.delivery.typing import upload_shown
 from belino.domain.errors import AdapterError, MarkupRefused, PlaceClosed, Unanswered, Undeliverable, Unfindable
 from belino.domain.failpoints import failpoint
 from belino.domain.limits import Limits, Markup, Once, SendAs
-from belino.domain.ports import Adapter, Clock, ReadsBack
+from belino.domain.ports import Adapter, Clock, ReadsBack, SendsUnkeyed
 from belino.domain.reply import CALL_SECONDS, Doubt, OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile, call_seconds
 from belino.domain.stored import ClaimedParcel
 from belino.net.tap import on_behalf
@@ -114,7 +114,12 @@ def notices_of(parcel: Parcel, reason: str) -> tuple[Parcel, ...]:
 def is_repeatable(adapter: Adapter, parcel: Parcel) -> bool:
     """Whether sending twice shows it once: the platform knows our idempotency key, or the parcel is an edit."""
     keyed = adapter.limits.once is Once.KEY and parcel.only_to is None  # a private answer carries no key
-    return keyed or parcel.kind is ParcelKind.EDIT
+    return (keyed and not was_unkeyed(adapter, parcel)) or parcel.kind is ParcelKind.EDIT
+
+
+def was_unkeyed(adapter: Adapter, parcel: Parcel) -> bool:
+    """Whether a call for the parcel was made without the key that others carry."""
+    return isinstance(adapter, SendsUnkeyed) and adapter.was_unkeyed(parcel)
 
 
 def size_of(parcel: Parcel) -> int:

@@ -1,5 +1,6 @@
 """Decide for each file of a reply: the form it takes, sent as it is, fitted, re-encoded or refused, and why."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +8,7 @@ from enum import StrEnum
 from belino.domain.limits import FileLimit, Limits, SendAs
 from belino.domain.reply import Offer
 from belino.domain.units import format_duration, format_size
-from belino.media.audio import VOICE_MIME
+from belino.media.audio import VOICES
 from belino.media.image.header import PHOTO_MIMES
 from belino.media.image.images import FORMATS
 
@@ -104,11 +105,15 @@ def _told(reasons: list[str]) -> str:
 def _mended(offer: Offer, form: SendAs, limit: FileLimit) -> tuple[Action | None, Fit | None]:
     """What can be done to make a file fit a form."""
     if form is SendAs.VOICE:
-        takes = not limit.mimes or VOICE_MIME in limit.mimes
         fits_time = limit.max_seconds is None or (offer.seconds or 0) <= limit.max_seconds
-        return (Action.TRANSCODE if takes and fits_time else None), None
+        return (Action.TRANSCODE if voice_type(limit) and fits_time else None), None
     fit = fit_for(offer, limit) if _is_still_picture(offer) else None
     return (Action.FIT if fit else None), fit
+
+
+def voice_type(limit: FileLimit) -> str | None:
+    """The type of sound that a voice message is encoded as; None if the platform takes none that we write."""
+    return next((mime for mime in VOICES if not limit.mimes or mime in limit.mimes), None)
 
 
 def fit_for(offer: Offer, limit: FileLimit) -> Fit | None:
@@ -177,7 +182,11 @@ def _clash(offer: Offer, form: SendAs, limit: FileLimit | None) -> str:
         if form is SendAs.PHOTO and _is_moving(offer):
             return "it moves, and a photo stands still"
         return f"{offer.mime} is not {FORM_NAMES[form]}"
-    return f"{FORM_NAMES[form]} cannot be sent here" if limit is None else ""
+    if limit is None:
+        return f"{FORM_NAMES[form]} cannot be sent here"
+    if limit.names and not re.fullmatch(limit.names, offer.name):
+        return f"{FORM_NAMES[form]} here is one of the platform's own, by its name: send one that came with a message"
+    return ""
 
 
 def _suits(offer: Offer, form: SendAs) -> bool:

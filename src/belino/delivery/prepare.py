@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from belino.delivery.decide import FORM_NAMES, Action, Decision, Fit, decide_one
+from belino.delivery.decide import FORM_NAMES, Action, Decision, Fit, decide_one, voice_type
 from belino.domain.errors import MediaError, MediaNotFound, StoreError
-from belino.domain.limits import Limits, SendAs
+from belino.domain.limits import FileLimit, Limits, SendAs
 from belino.domain.media import Blob
 from belino.domain.reply import Offer
 from belino.domain.safe_text import one_line
 from belino.domain.units import format_size
-from belino.media.audio import VOICE_CODEC, VOICE_MIME
+from belino.media.audio import VOICE_MIME, VOICES
 from belino.storage.blob_verbs import BlobVerbs
 
 if TYPE_CHECKING:
@@ -25,7 +25,12 @@ SECONDS = 60.0
 """The limit for one file, queueing included."""
 PIECE = 256 * 1024
 WAVEFORM_POINTS, LOUDEST = 256, 100
-SUFFIXES = {"image/jpeg": (".jpg", ".jpeg"), "image/png": (".png",), "image/webp": (".webp",), VOICE_MIME: (".ogg",)}
+SUFFIXES = {
+    "image/jpeg": (".jpg", ".jpeg"),
+    "image/png": (".png",),
+    "image/webp": (".webp",),
+    **{mime: (voice.suffix,) for mime, voice in VOICES.items()},
+}
 
 
 class Fits(Protocol):
@@ -41,7 +46,7 @@ class Speaks(Protocol):
 
     async def facts(self, blob: Blob) -> "SoundFacts": ...
 
-    def voice(self, blob: Blob, *, max_bytes: int) -> AbstractAsyncContextManager[Path]: ...
+    def voice(self, blob: Blob, *, max_bytes: int, mime: str = VOICE_MIME) -> AbstractAsyncContextManager[Path]: ...
 
     async def waveform(self, blob: Blob, *, points: int) -> tuple[int, ...]: ...
 
@@ -49,13 +54,24 @@ class Speaks(Protocol):
 class Preparer:
     """Carries out decisions, and decides again on the result; ends in `send` or `refuse` for every file."""
 
-    def __init__(self, blobs: BlobVerbs, images: Callable[[], Fits], sounds: Callable[[], Speaks]) -> None:
+    def __init__(
+        self,
+        blobs: BlobVerbs,
+        images: Callable[[], Fits],
+        sounds: Callable[[], Speaks],
+        *,
+        unpublished: Callable[[], str] = lambda: "",
+    ) -> None:
+        """`unpublished` says why files cannot be fetched from us now; empty if they can."""
         self._blobs = blobs
+        self._unpublished = unpublished
         self._images = images
         self._sounds = sounds
 
     async def prepare(self, offers: Sequence[Offer], limits: Limits) -> tuple[Decision, ...]:
         """A decision for each offer, in the same order."""
+        if limits.fetches_files and (why := self._unpublished()):
+            return tuple(Decision(offer=offer, action=Action.REFUSE, reason=why) for offer in offers)
         return tuple(
             [await self._drawn(await self._ready(await self._measured(offer), limits), limits) for offer in offers]
         )
@@ -89,19 +105,19 @@ class Preparer:
             raise MediaNotFound("its bytes are no longer here")
         if decision.fit is not None:
             return await self._fitted(offer, blob, decision.fit)
-        return await self._spoken(offer, blob, limits.files[decision.send_as].max_bytes)
+        return await self._spoken(offer, blob, limits.files[decision.send_as])
 
     async def _fitted(self, offer: Offer, blob: Blob, fit: Fit) -> Offer:
         picture = await self._images().fit(blob, max_bytes=fit.max_bytes, max_side=fit.max_side, formats=fit.formats)
         kept = await self._blobs.keep(_once(picture.data), mime=picture.mime, limit=fit.max_bytes)
         return replace(_copy(offer, kept), width=picture.width, height=picture.height)
 
-    async def _spoken(self, offer: Offer, blob: Blob, max_bytes: int) -> Offer:
-        sounds = self._sounds()
-        async with sounds.voice(blob, max_bytes=max_bytes) as path:
-            kept = await self._blobs.keep(_pieces(path), mime=VOICE_MIME, limit=max_bytes)
+    async def _spoken(self, offer: Offer, blob: Blob, limit: FileLimit) -> Offer:
+        sounds, mime = self._sounds(), voice_type(limit) or VOICE_MIME
+        async with sounds.voice(blob, max_bytes=limit.max_bytes, mime=mime) as path:
+            kept = await self._blobs.keep(_pieces(path), mime=mime, limit=limit.max_bytes)
         facts = await sounds.facts(kept)
-        return replace(_copy(offer, kept), codec=VOICE_CODEC, seconds=facts.seconds or offer.seconds)
+        return replace(_copy(offer, kept), codec=VOICES[mime].codec, seconds=facts.seconds or offer.seconds)
 
     async def _drawn(self, decision: Decision, limits: Limits) -> Decision:
         """Add the waveform of audio, for a platform that shows it; without one if the audio cannot be decoded here."""
@@ -143,7 +159,7 @@ def _copy(offer: Offer, kept: Blob) -> Offer:
 
 def _done(decision: Decision, made: Offer) -> str:
     if decision.action is Action.TRANSCODE:
-        return f"it was encoded as {VOICE_CODEC} ({format_size(made.size)})"
+        return f"it was encoded as {made.codec} ({format_size(made.size)})"
     return f"it was made {made.mime}, {made.width}×{made.height}, {format_size(made.size)}"
 
 

@@ -22,6 +22,7 @@ from belino.delivery.attempt import (
     is_repeatable,
     notices_of,
     size_of,
+    was_unkeyed,
     without,
 )
 from belino.delivery.connections import Account, ConnectedAccounts
@@ -384,7 +385,8 @@ class Sender:
         if differs := difference(parcel, receipt):
             await self._note(parcel, "differs", differs)
         fewer = differs if receipt.stored is not None and len(receipt.stored) < len(parcel.files) else ""
-        doubtful = adapter.limits.once is Once.UNCERTAIN and not is_repeatable(adapter, parcel)
+        unsure = adapter.limits.once is Once.UNCERTAIN or was_unkeyed(adapter, parcel)
+        doubtful = unsure and not is_repeatable(adapter, parcel)
         flagged = claimed.doubt is not Doubt.NONE and doubtful
         reason = "; ".join(told for told in (fewer, PERHAPS_TWICE if flagged else "") if told)
         author = self._callbacks.author(parcel.conversation)

@@ -97,6 +97,8 @@ class FileLimit:
     """Whether a file in this form is sent without text, also where text is sent with files."""
     waveform: bool = False
     """Whether the platform shows a waveform and expects us to send it."""
+    names: str = ""
+    """The pattern that the whole name of a file in this form has, where the platform sends its own by their name."""
     shown_as: SendAs | None = None
     """The form in which people see it, where it is another one."""
     apart: Mapping[str, "FileLimit"] = field(default_factory=dict)
@@ -143,6 +145,8 @@ class Limits:
     """Text longer than this is not sent with files but after them; None if its first message is in any case."""
     scrolls_code: bool = False
     """Code of any length stays in the message; elsewhere, long code is sent as a file."""
+    fetches_files: bool = False
+    """The platform fetches files from us: they are sent only where `server.public_url` is an https address."""
     fetch_bytes: int | None = None
     """The largest file the platform lets us fetch."""
     stand_ins: Mapping[str, str] = field(default_factory=dict)

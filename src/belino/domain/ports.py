@@ -118,6 +118,10 @@ class AdapterContext(Protocol):
         """Publish a file under a signed, expiring public URL, for platforms that fetch from us."""
         ...
 
+    async def publish_preview(self, file: OutgoingFile) -> str:
+        """The same for a JPEG or PNG of at most 1 MB that shows a picture or video; MediaError if none can be made."""
+        ...
+
     def open_below(self, folder: Path, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """The bytes of a regular file below a folder that the operator names; no link or `..` leaves it."""
         ...
@@ -325,6 +329,15 @@ class ReadsBack(Protocol):
     """Can check whether a parcel arrived although its receipt was lost."""
 
     async def find_sent(self, parcel: Parcel) -> Receipt | None: ...
+
+
+@runtime_checkable
+class SendsUnkeyed(Protocol):
+    """Makes some calls without an idempotency key, although its platform has them (`Once.KEY`)."""
+
+    def was_unkeyed(self, parcel: Parcel) -> bool:
+        """Whether such a call was made for the parcel, also before a restart: it may have arrived."""
+        ...
 
 
 @runtime_checkable

@@ -105,7 +105,7 @@ class Accounts:
             self._guard,
             self._witness,
             self._health,
-            publish=self._publisher.file,
+            publisher=self._publisher,
             places=self._moves.places((config.platform, config.account)),
             home=self._home,
         )

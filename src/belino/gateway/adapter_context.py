@@ -1,6 +1,6 @@
 """Adapter context: what the gateway gives to an adapter: its account's name, one HTTP client and the clock."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
@@ -26,6 +26,14 @@ class PayloadWitness(Listener, Protocol):
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None: ...
 
 
+class Publishes(Protocol):
+    """Makes links to files, and to their previews."""
+
+    async def file(self, file: OutgoingFile) -> str: ...
+
+    async def preview(self, file: OutgoingFile) -> str: ...
+
+
 class ReportsHealth(Protocol):
     """Receives what adapters report about their accounts."""
 
@@ -45,7 +53,7 @@ class AccountContext:
         witness: PayloadWitness | None = None,
         health: ReportsHealth | None = None,
         *,
-        publish: Callable[[OutgoingFile], Awaitable[str]] | None = None,
+        publisher: Publishes | None = None,
         places: Places | None = None,
         home: Home | None = None,
     ) -> None:
@@ -58,15 +66,22 @@ class AccountContext:
         self._key = (config.platform, config.account)
         self._witness = witness
         self._health = health
-        self._publish = publish
+        self._publisher = publisher
         self._home = home
         self.places: Places = places or NoPlaces()
 
     async def publish(self, file: OutgoingFile) -> str:
         """A link under which the platform may fetch a file; ConfigError without a public address, or a gateway."""
-        if self._publish is None:
+        return await self._published(file).file(file)
+
+    async def publish_preview(self, file: OutgoingFile) -> str:
+        """The same for a small picture of it."""
+        return await self._published(file).preview(file)
+
+    def _published(self, file: OutgoingFile) -> Publishes:
+        if self._publisher is None:
             raise ConfigError(f"{file.name} cannot be published: no gateway runs that could serve it")
-        return await self._publish(file)
+        return self._publisher
 
     def open_below(self, folder: Path, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """The bytes of a file below a folder of this machine."""

@@ -129,7 +129,7 @@ class Gateway(AccountOperations, MediaViews):
         self.recorder = Recorder(Journal(home.cassettes), secrets=Secrets(secrets_of(config)), clock=self.clock)
         self._agent = agent
         self._health = HealthBoard(self.clock, works=self._account_works, changed=self._health_changed)
-        self.publisher = Publisher(lambda: self.store, lambda: self.config.server)
+        self.publisher = Publisher(lambda: self.store, lambda: self.config.server, self.small_picture)
         self.accounts = Accounts(
             make_adapter,
             clock=self.clock,
@@ -360,7 +360,9 @@ class Gateway(AccountOperations, MediaViews):
         )
         self.history = self._make_history()
         self.speaker = self._make_speaker(opening)
-        self._preparer = Preparer(self.store, lambda: self.images, lambda: self.sounds)
+        self._preparer = Preparer(
+            self.store, lambda: self.images, lambda: self.sounds, unpublished=self.publisher.why_not
+        )
         self._replies = self._make_replies(opening)
         self._upkeep = Maintenance(
             self.store, self._fetcher, self._replies, config=self.config, home=self.home, clock=self.clock

@@ -162,7 +162,18 @@ class MediaCheck:
         trace = f"media-check-{secrets.token_hex(8)}"
         planned = plan(reply, decisions, self._adapter.limits, turn=0, trace=trace)
         parcels = (replace(each, files=tuple(self._store.opened(file) for file in each.files)) for each in planned)
-        return tuple(parcel for parcel in parcels if parcel.files)
+        found = tuple(parcel for parcel in parcels if parcel.files)
+        if self._adapter.limits.fetches_files:
+            for file in (file for parcel in found for file in parcel.files):
+                await self._hold(file)
+        return found
+
+    async def _hold(self, file: OutgoingFile) -> None:
+        """Keep bytes for an hour as an upload that no message takes: links to them end with their last use."""
+        upload = await self._store.start_upload(
+            self._to, file_name=file.name, mime=file.mime, size=file.size, sha256=file.sha256, resumable=False
+        )
+        await self._store.extend_upload(upload.id, 0, file.chunks())
 
     async def _offer(self, name: str) -> Offer:
         with zipfile.ZipFile(SAMPLES) as archive:

@@ -14,12 +14,16 @@ from belino.storage.store import Store
 if TYPE_CHECKING:
     from belino.gateway.readings import WantedReading
     from belino.gateway.rendering import Held
-    from belino.media.image.images import Fitted
+    from belino.media.image.images import Fitted, Images
     from belino.media.preview import FilePreview, Glance
     from belino.media.render import Renderer
     from belino.media.renditions import Rendered, RenderOptions
     from belino.understanding.read import Understanding
     from belino.understanding.request import ItemReading
+
+
+PREVIEW_BYTES, PREVIEW_SIDE = 1_000_000, 1_024
+PREVIEW_TYPES = ("image/jpeg", "image/png")
 
 
 class MediaViews(ABC):
@@ -33,6 +37,11 @@ class MediaViews(ABC):
     @abstractmethod
     def renderer(self) -> "Renderer":
         """Makes renditions in the sandbox, and stores them."""
+
+    @property
+    @abstractmethod
+    def images(self) -> "Images":
+        """Decodes pictures in the sandbox."""
 
     @property
     @abstractmethod
@@ -56,6 +65,12 @@ class MediaViews(ABC):
 
         with self._holding() as held:
             return await glance_at(record, look, store=self.store, renderer=self.renderer, held=held)
+
+    async def small_picture(self, blob: Blob) -> "Fitted":
+        """A picture or video small enough, and of a type, that every platform shows; MediaError if there is none."""
+        if blob.mime.startswith("video/"):
+            return await self.renderer.poster(blob, cached=False)
+        return await self.images.fit(blob, max_bytes=PREVIEW_BYTES, max_side=PREVIEW_SIDE, formats=PREVIEW_TYPES)
 
     async def picture(self, record: RefRecord, page: int) -> "Fitted":
         """A picture of a ref, or of one of its pages, for a person."""

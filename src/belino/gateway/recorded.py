@@ -201,6 +201,10 @@ class RecordedContext:
         """Refused: nothing is published from a cassette."""
         raise ConfigError(f"{file.name} cannot be published: a replay is offline")
 
+    async def publish_preview(self, file: OutgoingFile) -> str:
+        """Refused as well."""
+        return await self.publish(file)
+
     def folder(self) -> Path:
         """Refused: a replay has no session."""
         raise ConfigError("a replay is offline")

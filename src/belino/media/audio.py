@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,8 +22,24 @@ if TYPE_CHECKING:
 VOICE_MIME, VOICE_CODEC = "audio/ogg", "opus"
 """The codec that every platform with voice messages accepts."""
 VOICE_RATE = 48_000
-VOICE_BITS = 32_000
-"""Bits a second: speech sounds no better with more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoiceFormat:
+    """How a voice message is encoded: speech sounds no better with more bits a second."""
+
+    codec: str
+    encoder: str
+    container: str
+    suffix: str
+    bits: int
+
+
+VOICES = {
+    VOICE_MIME: VoiceFormat(codec=VOICE_CODEC, encoder="libopus", container="ogg", suffix=".ogg", bits=32_000),
+    "audio/mp4": VoiceFormat(codec="aac", encoder="aac", container="ipod", suffix=".m4a", bits=64_000),
+}
+"""By their type, the best first."""
 MONO_RATE = 16_000
 """The sample rate of speech recognition."""
 WAV_HEADER = 44
@@ -86,10 +103,10 @@ class Sounds:
         return _heights(told, points)
 
     @asynccontextmanager
-    async def voice(self, blob: Blob, *, max_bytes: int) -> AsyncIterator[Path]:
-        """The sound as Ogg with Opus, in a file that exists as long as the context."""
-        async with self._made("audio.voice", blob, max_bytes) as output:
-            _check_voice(output, max_bytes)
+    async def voice(self, blob: Blob, *, max_bytes: int, mime: str = VOICE_MIME) -> AsyncIterator[Path]:
+        """The sound as a voice message of a type in VOICES, in a file that exists as long as the context."""
+        async with self._made("audio.voice", blob, max_bytes, target=mime) as output:
+            _check_voice(output, max_bytes, mime)
             yield output
 
     @asynccontextmanager
@@ -100,13 +117,15 @@ class Sounds:
             yield output
 
     @asynccontextmanager
-    async def _made(self, job: str, blob: Blob, max_bytes: int) -> AsyncIterator[Path]:
+    async def _made(self, job: str, blob: Blob, max_bytes: int, *, target: str = "") -> AsyncIterator[Path]:
         stream_open.require()
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         output = self._scratch / f"sound-{os.urandom(8).hex()}"
         try:
             async with self._open_blob(blob.sha256) as path:
-                await self._sandbox.run(job, path, {"mime": blob.mime, "max_bytes": max_bytes}, output=output)
+                await self._sandbox.run(
+                    job, path, {"mime": blob.mime, "max_bytes": max_bytes, "target": target}, output=output
+                )
             yield output
         finally:
             output.unlink(missing_ok=True)
@@ -140,11 +159,13 @@ def _heights(told: Mapping[str, Any], points: int) -> tuple[int, ...]:
     return tuple(heights)
 
 
-def _check_voice(output: Path, max_bytes: int) -> None:
+def _check_voice(output: Path, max_bytes: int, mime: str) -> None:
     """An attacker may control the child: its file must be what was asked for."""
     with output.open("rb") as file:
-        facts = sound_facts(file, VOICE_MIME) if file.read(4) == b"OggS" else SoundFacts()
-    if facts.codec != VOICE_CODEC or output.stat().st_size > max_bytes:
+        head = file.read(8)
+        begins = head[:4] == b"OggS" if mime == VOICE_MIME else head[4:] == b"ftyp"
+        facts = sound_facts(file, mime) if begins else SoundFacts()
+    if facts.codec != VOICES[mime].codec or output.stat().st_size > max_bytes:
         raise MediaRefused("encoding the sound gave no voice message")
 
 
@@ -196,19 +217,20 @@ def waveform(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def voice(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The first sound in `source`, in mono, as Ogg with Opus of at most `max_bytes`."""
+    """The first sound in `source`, in mono, as a voice message of the type `target` of at most `max_bytes`."""
     import av
     from av.audio.resampler import AudioResampler
     from av.audio.stream import AudioStream
 
+    wanted = VOICES[options["target"]]
     with (
         stream_open.opened(source, options["mime"]) as sound,
         os.fdopen(os.dup(target), "wb") as writer,
-        av.open(writer, "w", format="ogg") as made,
+        av.open(writer, "w", format=wanted.container) as made,
     ):
-        stream = made.add_stream("libopus", rate=VOICE_RATE)
+        stream = made.add_stream(wanted.encoder, rate=VOICE_RATE)
         assert isinstance(stream, AudioStream)
-        stream.bit_rate = VOICE_BITS
+        stream.bit_rate = wanted.bits
         stream.layout = "mono"
         resampler, heard = AudioResampler(format="s16", layout="mono", rate=VOICE_RATE), False
         # None flushes the resampler.

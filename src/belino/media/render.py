@@ -213,8 +213,10 @@ class Renderer:
             lambda: made(blob, count=count, start=start, end=end, max_side=max_side, max_bytes=max_bytes),
         )
 
-    async def poster(self, blob: Blob) -> "Fitted":
-        """One small picture of a video."""
+    async def poster(self, blob: Blob, *, cached: bool = True) -> "Fitted":
+        """One small picture of a video; only that of a ref is cached."""
+        if not cached:
+            return await self._makers.videos.poster(blob)
         return await self._picture(blob, "poster.1", lambda: self._makers.videos.poster(blob))
 
     async def album(self, items: Sequence[tuple[str, Blob]], *, max_side: int, max_bytes: int) -> "Fitted":

@@ -8,6 +8,7 @@ from belino.testing.discord.request import DiscordPace
 from belino.testing.fakes import FakeContext, ScriptedAgent, ScriptLine, ToolCall
 from belino.testing.file_server import FakeUpload
 from belino.testing.files import make_gif, make_jpeg, make_pdf, make_png, make_wav, make_webp
+from belino.testing.line import LineServer
 from belino.testing.memory import (
     ForgetfulMemoryAdapter,
     Loss,
@@ -37,6 +38,7 @@ __all__ = [
     "FakeUpload",
     "ForgetfulMemoryAdapter",
     "GatewayProcess",
+    "LineServer",
     "Loss",
     "MemoryAdapter",
     "MemoryPlatform",

@@ -76,6 +76,9 @@ class FakeContext:
         self.published.append(file)
         return f"https://belino.test/published/{file.sha256}"
 
+    async def publish_preview(self, file: OutgoingFile) -> str:
+        return f"https://belino.test/published/{file.sha256}/preview"
+
     def open_below(self, folder: Path, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         return open_below(folder, path)
 

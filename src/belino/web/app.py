@@ -161,6 +161,7 @@ def _open_routes(site: Site) -> list[BaseRoute]:
             "/mcp/turn", context.serve_turn_mcp, requires=Requires.TURN, site=site, methods=["GET", "POST", "DELETE"]
         ),
         GuardedRoute("/files/{token}", media.serve_published, requires=public, site=site),
+        GuardedRoute("/files/{token}/preview", media.serve_preview, requires=public, site=site),
         GuardedRoute(hook, hooks.take_hook, requires=public, site=site, methods=EVERY_METHOD),
     ]
 

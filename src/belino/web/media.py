@@ -58,6 +58,19 @@ async def serve_published(call: RouteCall) -> "Response | FileAnswer":
     return await _serve(call, file.blob, headers | {"content-type": _true_type(file.mime), **PUBLISHED_HEADERS})
 
 
+async def serve_preview(call: RouteCall) -> Response:
+    """A small picture of a published file, for platforms that show one before they fetch the file."""
+    file = await call.store.published(call.request.path_params["token"])
+    if file is None:
+        raise not_found()
+    try:
+        picture = await call.site.gateway.small_picture(file.blob)
+    except MediaError:
+        raise not_found() from None
+    headers = {**SAFE_HEADERS, **PUBLISHED_HEADERS, "content-disposition": "inline"}
+    return Response(picture.data, headers=headers, media_type=picture.mime)
+
+
 async def _serve(call: RouteCall, blob: Blob, headers: dict[str, str]) -> "Response | FileAnswer":
     if is_known_already(call, headers["etag"]):
         return Response(status_code=304, headers={name: headers[name] for name in (*SAFE_HEADERS, "etag")})
