@@ -10,7 +10,7 @@ import pytest
 
 from belino import registry
 from belino.domain.errors import ProviderError, RateLimited, Unauthorized
-from belino.domain.ports import Provider
+from belino.domain.provider import Provider
 from belino.domain.reading import Material, Read, ReadingOptions, ReadSegment, Skill
 from belino.net.client import Client
 from belino.net.redact import Secret

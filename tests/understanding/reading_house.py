@@ -14,7 +14,8 @@ from belino.config import from_table
 from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import Author, ChatType, ConversationKey, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.ports import HttpClient, LocalWorker, ProviderContext
+from belino.domain.ports import HttpClient
+from belino.domain.provider import LocalWorker, ProviderContext
 from belino.domain.reading import ReadingForm
 from belino.domain.stored import RefRecord, Verdict
 from belino.media.image.images import Images

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from belino import registry
-from belino.domain.ports import ProviderContext
+from belino.domain.provider import ProviderContext
 from belino.domain.reading import Material, Read, ReadingOptions, Skill
 from belino.net.redact import Secret
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from belino import registry
 from belino.bench._error_rates import NO_ERRORS, ReadErrors
-from belino.domain.ports import Clock, HttpClient, Provider
+from belino.domain.ports import Clock, HttpClient
+from belino.domain.provider import Provider
 from belino.domain.reading import Material, ReadingOptions, Skill
 from belino.media.sandbox.sandbox import Sandbox
 from belino.media.sniff import HEAD_BYTES, sniff

@@ -11,7 +11,7 @@ from belino.bench._readings import BenchContext
 from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import Author, ChatType, ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.ports import ProviderContext
+from belino.domain.provider import ProviderContext
 from belino.domain.reading import ReadingForm
 from belino.domain.stored import RefRecord, Verdict
 from belino.media.image.images import Images

@@ -1,4 +1,4 @@
-"""The ports: what a platform, an agent or a provider must implement, and what it is given.
+"""The ports: what a platform or an agent must implement, and what it is given.
 
 An adapter needs three methods. Every other capability is a protocol of its own, found by `isinstance`.
 """
@@ -16,7 +16,6 @@ from belino.domain.media import TEXT_AND_PICTURES, AcceptedMedia, MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import Finding, MessageOutcome
 from belino.domain.places import Places
-from belino.domain.reading import Material, Read, ReadingOptions, Skill
 from belino.domain.reply import OutgoingFile, Parcel, Receipt
 from belino.domain.turn import ReplyPart, Turn
 
@@ -534,87 +533,3 @@ class Closes(Protocol):
     """Holds resources between turns, and releases them when the gateway closes."""
 
     async def close(self) -> None: ...
-
-
-class LocalWorker(Protocol):
-    """Runs a local provider's model in a process of its own: no network, no files, limits on memory and time."""
-
-    async def run(
-        self, function: str, material: Sequence[Material], options: Mapping[str, object], *, seconds: float, memory: int
-    ) -> Mapping[str, object]:
-        """Call a function (`package.module:name`) in the worker and return its JSON value; ProviderError if it fails.
-
-        The function gets the descriptors of the material and the options. Its module's `prepare()` imports the library
-        in the parent process, and its `load(options)` loads the model in the job's process, before the walls go up.
-        """
-        ...
-
-    async def run_program(
-        self,
-        command: Sequence[str],
-        material: Material,
-        *,
-        readable: Sequence[Path],
-        environment: Mapping[str, str],
-        seconds: float,
-        memory: int,
-    ) -> str:
-        """Run a program on the material, its standard input, and return its output; ProviderError if it fails.
-
-        It has no network, writes no files, and reads only what is below `readable`.
-        """
-        ...
-
-
-class ProviderContext(Protocol):
-    """What the gateway gives to a provider."""
-
-    @property
-    def http(self) -> HttpClient: ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def worker(self) -> LocalWorker: ...
-
-    @property
-    def scratch(self) -> Path:
-        """A folder for files of one call, which the provider removes."""
-        ...
-
-    @property
-    def models(self) -> Path:
-        """The folder of models that `belino models get` fetched; a local provider finds them there by name."""
-        ...
-
-
-class Provider(Protocol):
-    """A service that reads media. Constructed as `Provider(config, context)`.
-
-    Its module's `Config` has at least `model: str | None`; a remote one's also `base_url: str` and
-    `key: Secret | None`. One provider is made for each key.
-    """
-
-    skills: frozenset[Skill]
-    local: bool
-    """Whether nothing leaves this machine."""
-    languages: frozenset[str] | None
-    """The languages it understands, as tags such as `en`; None if that is open."""
-
-    def model(self, skill: Skill) -> str:
-        """The model that it uses for a skill; part of the key under which its readings are stored."""
-        ...
-
-    async def read(self, skill: Skill, material: Sequence[Material], options: ReadingOptions) -> Read:
-        """Read the material. ProviderError, RateLimited or Unauthorized if that fails."""
-        ...
-
-
-@runtime_checkable
-class ClosesProvider(Protocol):
-    """A provider with something to finish when belino ends, such as the deletion of a file that it uploaded."""
-
-    async def close(self) -> None:
-        """Finish it; belino waits a few seconds."""
-        ...

@@ -13,7 +13,8 @@ from belino.config import Config
 from belino.domain.errors import AddressRefused, ConfigError, MediaNotFound
 from belino.domain.media import Blob, open_files
 from belino.domain.message import ConversationKey
-from belino.domain.ports import Clock, HttpClient, LocalWorker
+from belino.domain.ports import Clock, HttpClient
+from belino.domain.provider import LocalWorker
 from belino.domain.stored import RefRecord
 from belino.net.client import Client
 from belino.net.clock import SystemClock

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from belino.domain.errors import ProviderError
-from belino.domain.ports import ProviderContext
+from belino.domain.provider import ProviderContext
 from belino.domain.reading import Material, Read, ReadingOptions, Skill
 from belino.net.json_fields import Raw, has, real, table, tables, words
 from belino.net.model_api import JsonBody, ModelApi, RemoteConfig, data_url, outgoing

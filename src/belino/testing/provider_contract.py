@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from belino.domain.errors import BelinoError, ProviderError, RateLimited, Unauthorized
-from belino.domain.ports import Clock, HttpClient, LocalWorker, Provider
+from belino.domain.ports import Clock, HttpClient
+from belino.domain.provider import LocalWorker, Provider
 from belino.domain.reading import Material, Read, ReadingOptions, Skill
 from belino.net.clock import SystemClock
 

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from belino.aio.deadline import deadline, or_abandon
 from belino.domain.errors import BelinoError, ProviderError, RateLimited, Unauthorized, place_of, reason_of
-from belino.domain.ports import Clock, Provider
+from belino.domain.ports import Clock
+from belino.domain.provider import Provider
 from belino.domain.reading import Attempt, Material, Read, ReadingOptions, ReadingOutcome, ReadSegment
 from belino.domain.safe_text import one_line
 from belino.understanding.policy import Candidate, EntryChoice

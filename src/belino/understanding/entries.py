@@ -10,7 +10,7 @@ from typing import Any
 from belino import registry
 from belino.domain.errors import BelinoError, ConfigError, place_of
 from belino.domain.message import ConversationKey
-from belino.domain.ports import ClosesProvider, Provider, ProviderContext
+from belino.domain.provider import ClosesProvider, Provider, ProviderContext
 from belino.domain.reading import MediaCapability
 from belino.net.redact import Secret
 from belino.understanding.config import MediaTools, ModelEntry, Profile

@@ -6,7 +6,7 @@ from typing import Any
 
 from belino.domain.media import MediaKind, Unread
 from belino.domain.message import ChatType, ConversationKey
-from belino.domain.ports import Provider
+from belino.domain.provider import Provider
 from belino.domain.reading import MediaCapability, ReadingForm, ReadingOutcome, Skill
 from belino.domain.units import format_size
 from belino.media.price import said_type

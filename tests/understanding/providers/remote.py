@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from belino.domain.ports import Provider
+from belino.domain.provider import Provider
 from belino.domain.reading import Material, ReadingOptions, Skill
 from belino.net.client import Client
 from belino.net.redact import Secret

@@ -13,7 +13,7 @@ from typing import ClassVar, TypeVar
 from urllib.parse import urlsplit
 
 from belino.adapters.signal.auth import accounts, find_account, link_device
-from belino.adapters.signal.authors import PLATFORM, NameBook, SignalAccount, address
+from belino.adapters.signal.authors import PLATFORM, ContactBook, SignalAccount, address
 from belino.adapters.signal.capabilities import FILE_BYTES, LIMITS, WORKS, limits_of
 from belino.adapters.signal.client import SignalClient
 from belino.adapters.signal.doctor import START, check_account
@@ -123,7 +123,7 @@ class Adapter:
         )
         self._limits = RateLimits("Signal", context.clock)
         self._me = SignalAccount(number=config.number)
-        self._book = NameBook()
+        self._book = ContactBook()
         self._let_in = asyncio.Event()
         self._aliases: dict[str, str] = {}
         """The first ids of edited messages, by the ids of their editions; kept in the cursor."""

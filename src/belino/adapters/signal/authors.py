@@ -29,7 +29,7 @@ class SignalAccount:
 
 
 @dataclass(slots=True, kw_only=True)
-class NameBook:
+class ContactBook:
     """The names and timers that the daemon knows, by conversation or person."""
 
     names: dict[str, str] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from belino.domain.ports import ProviderContext
+from belino.domain.provider import ProviderContext
 from belino.domain.reading import Material, Read, ReadingOptions, Skill
 from belino.net.json_fields import Raw, has, table, tables, words
 from belino.net.model_api import InlineFile, JsonBody, ModelApi, RemoteConfig

@@ -18,7 +18,7 @@ from typing import BinaryIO
 from belino.aio.deadline import deadline
 from belino.aio.program import Program
 from belino.domain.errors import ConfigError, ProviderError
-from belino.domain.ports import ProviderContext
+from belino.domain.provider import ProviderContext
 from belino.domain.reading import Material, Read, ReadingOptions, ReadSegment, Skill
 from belino.domain.units import format_size
 from belino.net.model_text import finished, frame_label, joined_text

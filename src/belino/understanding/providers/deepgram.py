@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
 from belino.domain.errors import ProviderError
-from belino.domain.ports import ProviderContext
+from belino.domain.provider import ProviderContext
 from belino.domain.reading import Material, Read, ReadingOptions, ReadSegment, Skill
 from belino.net.json_fields import Raw, count, measure, real, table, tables, words
 from belino.net.model_api import FileUpload, ModelApi, RemoteConfig

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from belino.domain.errors import AdapterError, ProviderError
-from belino.domain.ports import ProviderContext
+from belino.domain.provider import ProviderContext
 from belino.domain.reading import Material, Read, ReadingOptions, ReadSegment, Skill
 from belino.net.client import header
 from belino.net.json_fields import Raw, from_json, line, table, tables, words

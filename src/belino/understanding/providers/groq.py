@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from belino.domain.ports import ProviderContext
+from belino.domain.provider import ProviderContext
 from belino.domain.reading import Material, Read
 from belino.net.model_api import RemoteConfig
 from belino.net.model_api import hosts as hosts

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import ProviderError
-from belino.domain.ports import ProviderContext
+from belino.domain.provider import ProviderContext
 from belino.domain.reading import Material, Read, ReadingOptions, Skill
 from belino.understanding.local import samples
 from belino.understanding.local.answers import found_page, page_answer, written

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import ProviderError
-from belino.domain.ports import ProviderContext
+from belino.domain.provider import ProviderContext
 from belino.domain.reading import Material, Read, ReadingOptions, Skill
 from belino.understanding.local import samples, voice_activity
 from belino.understanding.local.answers import spoken

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from belino.domain.errors import ProviderError
-from belino.domain.ports import ProviderContext
+from belino.domain.provider import ProviderContext
 from belino.domain.reading import Material, Read, ReadingOptions, Skill
 from belino.understanding.local.answers import written
 from belino.understanding.local.orientation import certainty, falls, upright
