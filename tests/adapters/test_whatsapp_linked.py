@@ -314,6 +314,20 @@ async def test_an_upload_that_fails_sends_nothing(
     assert world.sent == []
 
 
+async def test_a_ticket_that_has_ended_is_tried_again_and_says_nothing_about_the_session(
+    world: LinkedWorld, phone: Phone
+) -> None:
+    sending = file("p.png", make_png(8, 8), SendAs.PHOTO, "image/png")
+    parcel = Parcel(key="c", conversation=place("49170@s.whatsapp.net"), files=(sending,))
+    async with phone.listening():
+        world.fail("upload", CannedAnswer(status=401))
+        with pytest.raises(AdapterError, match="ticket") as refused:
+            await phone.adapter.send(parcel)
+        assert not isinstance(refused.value, Unauthorized)
+        await phone.adapter.send(parcel)
+    assert len(world.sent) == 1
+
+
 async def test_what_is_answered_is_marked_as_read_when_typing_begins(world: LinkedWorld, phone: Phone) -> None:
     ann, bob = world.person("491701"), world.person("491702")
     room = world.group("Trips", ann, bob)

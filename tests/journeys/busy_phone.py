@@ -31,10 +31,8 @@ class BusyPhone(BusyPlace):
         return {}
 
     def adapter(self) -> dict[str, Any]:
-        access = {
-            "senders": ["491701", ME.partition("@")[0]],
-            "channels": {self.room: {"senders": ["*"], "mention": True}},
-        }
+        room = {"senders": ["*"], "mention": True}
+        access = {"senders": ["491701", ME.partition("@")[0]], "channels": {self.room: room}}
         program = {"linked_program": self.world.linked_program, "media_url": self.world.media_url}
         return {"mode": "linked", "access": access, **program}
 

@@ -112,6 +112,8 @@ async def upload(
         ):
             if answer.status == 413:
                 raise Undeliverable(f"WhatsApp refuses {file.name}: it is too large")
+            if answer.status in (401, 403):  # of the ticket, not of the session
+                raise AdapterError("WhatsApp no longer accepts the ticket for uploads")
             if (refusal := error_for(answer.status, answer.headers)) is not None:
                 raise refusal
             told = from_json(await answer.read(ANSWER_BYTES))
