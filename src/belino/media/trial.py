@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import MediaError
-from belino.media import stream_open
+from belino.media import audio, stream_open
 from belino.media.sandbox.sandbox import JOBS
 from belino.media.sniff import sniff
 
@@ -79,7 +79,8 @@ def _streams(mime: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield "audio.probe", {"mime": mime}
     if mime == "audio/ogg":
         yield "audio.waveform", {"mime": mime, "points": 10}
-        yield "audio.voice", {"mime": mime, "max_bytes": 1_000_000}
+        for target in audio.VOICES:
+            yield "audio.voice", {"mime": mime, "max_bytes": 1_000_000, "target": target}
         yield "audio.mono", {"mime": mime, "max_bytes": 1_000_000}
         for flac in (False, True):
             yield "audio.samples", {"mime": mime, "start": 0.0, "end": 1.0, "flac": flac}
