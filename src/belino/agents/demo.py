@@ -100,7 +100,7 @@ class Agent:
                 yield part
         answer = "".join(said)
         given_tokens = estimate_tokens(turn.system) + estimate_tokens(given)
-        yield Usage(input_tokens=given_tokens, output_tokens=estimate_tokens(answer), model="demo")
+        yield Usage(input_tokens=given_tokens, output_tokens=estimate_tokens(answer), cost_usd=0.0, model="demo")
         yield Final(text=answer)
 
 
