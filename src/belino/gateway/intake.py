@@ -206,9 +206,10 @@ class Intake:
                     await self._commands.done(judged, one)
         finally:
             for judged, one in zip(run, taken, strict=True):
+                self._sessions.queued(one.queued)
                 if one.turn is not None:
-                    again = self._joiner.settle(judged, one)
-                    self._sessions.wake(judged.arrival.conversation, again=again)
+                    self._joiner.settle(judged, one)
+                    self._sessions.wake(judged.arrival.conversation)
 
     def _too_long(self, arrival: Arrival) -> Verdict | None:
         """Why an arrival is refused by its size, before its sender is checked."""

@@ -66,8 +66,8 @@ class Sessions:
 
     @property
     def waiting(self) -> int:
-        """About how many messages are queued."""
-        return self._waiting
+        """How many turns are queued."""
+        return max(0, self._waiting)
 
     async def run(self) -> None:
         """Run turns until stopped, starting with those of an earlier run."""
@@ -98,8 +98,8 @@ class Sessions:
     async def room(self) -> None:
         """Wait until another turn may be queued; this is the back-pressure on adapters."""
         while self._waiting >= self._config.max_waiting:
-            # Our own count may be too high, never too low (an album is one turn, a deleted message none): near the
-            # limit the store is asked. Its answer is not kept, because a claim may be in progress.
+            # Our own count may be too high, never too low: near the limit the store is asked. Its answer is not kept,
+            # because a claim may be in progress.
             self._claimed.clear()
             if await self._inbox.waiting_turns() < self._config.max_waiting:
                 break
@@ -111,12 +111,14 @@ class Sessions:
         """Whether another turn may be queued besides this many that are not counted yet."""
         return self._waiting + beside < self._config.max_waiting
 
-    def wake(self, conversation: ConversationKey, *, again: int = 0) -> None:
-        """Run the turn that waits in this conversation, for a message that was added to its queue.
+    def queued(self, turns: int) -> None:
+        """Count turns that wait now, or, below zero, that wait no longer although none of them was claimed."""
+        self._waiting += turns  # below zero for a moment, if a turn is claimed before its message is counted
+        if turns < 0:
+            self._claimed.set()
 
-        `again` counts the messages of a turn that started again: they wait as well.
-        """
-        self._waiting += 1 + again
+    def wake(self, conversation: ConversationKey) -> None:
+        """Run the turn that waits in this conversation."""
         self._lanes.wake(conversation)
 
     async def _step(self, conversation: ConversationKey) -> datetime | None:
@@ -140,15 +142,21 @@ class Sessions:
                 self._isolation.isolate(conversation)
                 return None
             failpoint("turn.claim.after")
-            self._waiting = max(0, self._waiting - len(claimed.messages))
-            self._claimed.set()
-            await self._run_turn(claimed)
+            self.queued(-1)
+            await self._run(claimed)
             self._failures.pop(conversation, None)
             return self._clock.now()
         except Exception as error:  # noqa: BLE001 - an error in one conversation must not stop the others
             failures = self._failures[conversation] = self._failures.get(conversation, 0) + 1
             log.error("a turn in %s could not be run: %s", conversation, place_of(error))
             return self._clock.now() + timedelta(seconds=backoff(failures, rng=self._rng))
+
+    async def _run(self, claimed: ClaimedTurn) -> None:
+        try:
+            await self._run_turn(claimed)
+        except BaseException:
+            self.queued(1)  # it was given back, and waits again
+            raise
 
     def _refuse_when_stopping(self) -> None:
         if self._stopping:
