@@ -371,7 +371,7 @@ class TurnRunner:
                         drafting.hush()
                     progress.choices += part.choices
                     if part.silent:
-                        progress.stay_silent(part.text)
+                        progress.stay_silent(part.text or progress.silence or "")
                     return part
                 if isinstance(part, TextDelta | ToolNote):
                     self.underway.seen(claimed.id)

@@ -1,6 +1,6 @@
-"""On each platform the agent reacts, edits and deletes, and a question that it edits can still be answered."""
+"""Talks of one person with the agent on each platform: commands, silence, actions, questions and service messages."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from belino.domain.message import Author, ConversationKey, Message
+from belino.domain.outcome import MessageOutcome
 from belino.domain.reply import ParcelState
 from belino.domain.stored import StoredMessage
 from belino.domain.turn import Final
@@ -15,9 +16,12 @@ from belino.gateway.gateway import Gateway
 from belino.testing import ScriptedAgent, ToolCall
 from belino.testing.fakes import ScriptLine
 from belino.web.wire import message_json
+from journeys.busy_group import BOT as TELEGRAM_BOT
 from journeys.busy_group import BusyGroup
-from journeys.busy_place import BusyPlace, until
+from journeys.busy_place import BusyPlace, told, until
+from journeys.busy_server import BOT as DISCORD_BOT
 from journeys.busy_server import BusyServer
+from journeys.busy_workspace import BOT as SLACK_BOT
 from journeys.busy_workspace import BusyWorkspace
 from journeys.recording import WebPlace, place_on
 
@@ -45,17 +49,22 @@ class Talk:
     async def ask(self, text: str, *lines: ScriptLine) -> None:
         """Ann writes; wait until the agent has done this, and everything is sent."""
         self.agent.script.append(list(lines))
-        await self.after(lambda: self.place.write(text), text)
+        await self._answered(lambda: self.place.write(text), text)
 
-    async def after(self, act: Any, text: str = "", press: str | None = None) -> None:
-        """Let Ann do something, in the page by a message, and wait until it is answered."""
+    async def command(self, text: str) -> str:
+        """Ann gives a command; belino's answer."""
+        before = len(await self.messages(of_agent=True))
+        await self._act(lambda: self.place.write(text), text)
+
+        async def answered() -> bool:
+            return len(await self.messages(of_agent=True)) > before
+
+        await until(answered)
+        return (await self.messages(of_agent=True))[-1].text
+
+    async def _answered(self, act: Callable[[], object], text: str = "", press: str | None = None) -> None:
         before = sum(self.gateway.counters.turns.values())
-        if (page := self.gateway.web) is not None:
-            now, own = self.gateway.clock.now(), f"m-{before}"
-            said = Message(conversation=self.place.private, id=own, author=ANN, sent=now, text=text, press=press)
-            await page.post(said)
-        else:
-            act()
+        await self._act(act, text, press)
 
         async def settled() -> bool:
             ended = sum(self.gateway.counters.turns.values()) > before
@@ -63,12 +72,20 @@ class Talk:
 
         await until(settled)
 
+    async def _act(self, act: Callable[[], object], text: str, press: str | None = None) -> None:
+        """Let Ann do something; in the page, by a message."""
+        if (page := self.gateway.web) is None:
+            act()
+            return
+        now, own = self.gateway.clock.now(), f"m-{len(await self.messages(of_agent=False))}"
+        await page.post(Message(conversation=self.place.private, id=own, author=ANN, sent=now, text=text, press=press))
+
     async def press(self, message: StoredMessage, label: str) -> None:
         """Ann presses a button."""
         parcel = await self.gateway.store.parcel_of(self.where, message.id)
         assert parcel is not None
         keys = {each.label: each.key for each in await self.gateway.store.open_buttons(parcel.key)}
-        await self.after(lambda: self._press(message, label), press=keys[label])
+        await self._answered(lambda: self._press(message, label), press=keys[label])
 
     def _press(self, message: StoredMessage, label: str) -> None:
         channel, own = self.where.channel, message.id
@@ -117,12 +134,12 @@ class Talk:
 
     async def _in_page(self, message: StoredMessage) -> Seen | None:
         (stored,) = await self.gateway.store.messages(self.where, [message.id])
-        told = await message_json(self.gateway.store, stored)
-        if told["deleted"] is not None:
+        shown = await message_json(self.gateway.store, stored)
+        if shown["deleted"] is not None:
             return None
-        offered = told["choices"]
+        offered = shown["choices"]
         labels = () if offered is None or offered["chosen"] else tuple(each["label"] for each in offered["buttons"])
-        return Seen(text=told["text"], reactions=tuple(emoji for emoji, _ in told["reactions"]), buttons=labels)
+        return Seen(text=shown["text"], reactions=tuple(emoji for emoji, _ in shown["reactions"]), buttons=labels)
 
 
 class Page(WebPlace):
@@ -144,6 +161,23 @@ async def talk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         async with place.gateway(agent) as gateway:
             yield Talk(place=place, gateway=gateway, agent=agent)
             assert (await gateway.audit()).is_balanced
+
+
+async def test_commands_are_answered_by_belino_and_the_silent_agent_sends_nothing(talk: Talk) -> None:
+    assert "Agent: belino" in await talk.command("/status")
+    assert talk.agent.turns == []
+    before = len(await talk.messages(of_agent=True))
+    await talk.ask("thanks", ToolCall(name="stay_silent", arguments={"reason": "nothing to add"}))
+    asked = (await talk.messages(of_agent=False))[-1]
+    assert (asked.outcome, asked.reason) == (MessageOutcome.SILENT, "chose silence: nothing to add")
+    assert len(await talk.messages(of_agent=True)) == before
+    assert "chose silence" in await talk.command("/why")
+
+
+async def test_code_reaches_the_agent_as_it_was_written(talk: Talk) -> None:
+    code = '{"items": [{"file": "a.txt"}, {"image_url": "x"}]} a[file:1]'
+    await talk.ask(code, "Fine")
+    assert code in talk.agent.told()
 
 
 async def test_the_agent_reacts_edits_its_answer_and_deletes_it(talk: Talk) -> None:
@@ -175,3 +209,21 @@ async def test_an_open_question_that_the_agent_edits_keeps_its_buttons_and_they_
     assert '"value": "No"' in talk.agent.told()
     seen = await talk.seen(question)
     assert seen is not None and (seen.text, seen.buttons) == ("Deploy today?\n\n✓ No", ())
+
+
+@pytest.mark.parametrize("platform", ["telegram", "discord", "slack"])
+async def test_the_agent_is_told_what_a_service_message_says(platform: str, tmp_path: Path) -> None:
+    async with place_on(platform, tmp_path / "home") as place, place.gateway() as gateway:
+        match place:
+            case BusyGroup() as group:
+                group.server.hears_all = True
+                group.server.say(group.chat, group.ann, new_chat_title="Sailors")
+                group.server.say(group.chat, group.ann, f"{TELEGRAM_BOT} what is new?")
+            case BusyServer() as club:
+                club.discord.say(club.room, club.ann, "Sailors", type=4)
+                club.discord.say(club.room, club.ann, f"{DISCORD_BOT} what is new?")
+            case BusyWorkspace() as crew:
+                crew.slack.say(crew.room, crew.ann, "renamed it", subtype="channel_name", name="Sailors", old_name="a")
+                crew.slack.say(crew.room, crew.ann, f"{SLACK_BOT} what is new?")
+        await until(lambda: gateway.counters.turns["answered"])
+    assert "Sailors" in told(place.agent.turns[0])
