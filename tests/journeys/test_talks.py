@@ -134,7 +134,7 @@ class Talk:
 
     async def _in_page(self, message: StoredMessage) -> Seen | None:
         (stored,) = await self.gateway.store.messages(self.where, [message.id])
-        shown = await message_json(self.gateway.store, stored)
+        shown: dict[str, Any] = dict(await message_json(self.gateway.store, stored))
         if shown["deleted"] is not None:
             return None
         offered = shown["choices"]
