@@ -181,7 +181,9 @@ class Intake:
             return ()
         failpoint("intake.store.before")
         try:
-            taken = await self._store.take_in_all(run, album_wait=timedelta(milliseconds=self._config.album_max_ms))
+            with self._sessions.storing():
+                taken = await self._store.take_in_all(run, album_wait=timedelta(milliseconds=self._config.album_max_ms))
+                self._sessions.queued(sum(one.queued for one in taken))
         except (StoreError, ValueError, TypeError, ArithmeticError):
             if len(run) == 1:
                 raise
@@ -206,7 +208,6 @@ class Intake:
                     await self._commands.done(judged, one)
         finally:
             for judged, one in zip(run, taken, strict=True):
-                self._sessions.queued(one.queued)
                 if one.turn is not None:
                     self._joiner.settle(judged, one)
                     self._sessions.wake(judged.arrival.conversation)
