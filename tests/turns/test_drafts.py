@@ -435,7 +435,7 @@ async def test_an_agent_that_chooses_silence_leaves_nothing_of_its_draft(chat: C
     assert not [own for own, message in chat.server.messages.items() if message.get("text", "").startswith("There")]
 
 
-async def test_whoever_watches_is_told_that_the_draft_of_a_silent_agent_is_deleted(chat: Chat) -> None:
+async def test_pages_are_told_that_the_draft_of_a_silent_agent_is_deleted(chat: Chat) -> None:
     async with chat.gateway() as gateway, gateway.notices.subscribe() as notices:
         await chat.draft("There is nothing to add.")
         chat.agent.lines.put_nowait(Final(text="thanks need no answer", silent=True))
