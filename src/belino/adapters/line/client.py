@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote
 
-from belino.domain.errors import AdapterError, MediaTooLarge, Unanswered, Unauthorized
+from belino.domain.errors import AdapterError, Unanswered, Unauthorized
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.net.client import error_for, header, http_date
 from belino.net.json_fields import Raw, from_json, line, tables
 from belino.net.redact import Secret, redact
+from belino.net.rest import read_answer
 
 CALL_SECONDS = 30.0
 ANSWER_BYTES = 4 * 1024 * 1024
@@ -110,10 +111,7 @@ class LineClient:
         return "/".join((host, "v2/bot", *(quote(step, safe="") for step in path)))
 
     async def _answered(self, answer: HttpAnswer, path: tuple[str, ...]) -> LineAnswer:
-        try:
-            body = await answer.read(ANSWER_BYTES)
-        except MediaTooLarge:
-            raise Unanswered(f"LINE's answer is over {ANSWER_BYTES} bytes") from None
+        body = await read_answer(answer, limit=ANSWER_BYTES, whose="LINE's answer")
         told = from_json(body)
         if answer.status >= 300:
             raise self._error(answer, told, path[-1])
