@@ -420,8 +420,8 @@ class JsonFiles:
     """A JSON body with files as data URIs (RFC 2397), encoded as they are read; its length is known in advance."""
 
     def __init__(self, body: Mapping[str, object], files: Sequence[OutgoingFile]) -> None:
-        """In a list of `body`, `FILES` stands for the files."""
-        before, _, after = json.dumps(body).partition(json.dumps(FILES))
+        """In a list of `body`, `FILES` stands for the files; there may be none."""
+        before, _, after = json.dumps(body).rpartition(json.dumps(FILES))
         self._before, self._after = before.encode(), after.encode()
         self._files = [(f'"{data_uri(file)}'.encode(), file) for file in files]
         self.trouble: Undeliverable | None = None
@@ -431,7 +431,7 @@ class JsonFiles:
     def length(self) -> int:
         """How many bytes `chunks` yields."""
         inside = sum(len(head) + (file.size + 2) // 3 * 4 + 1 for head, file in self._files)
-        return len(self._before) + inside + len(self._files) - 1 + len(self._after)
+        return len(self._before) + inside + max(len(self._files) - 1, 0) + len(self._after)
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -439,9 +439,8 @@ class JsonFiles:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body, piece by piece."""
-        yield self._before
         for number, (head, file) in enumerate(self._files):
-            yield b"," + head if number else head
+            yield (b"," if number else self._before) + head
             body, left = FileBody(file), b""
             try:
                 async for piece in body.chunks():

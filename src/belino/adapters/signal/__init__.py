@@ -10,7 +10,6 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 from belino.adapters.signal.auth import accounts, find_account, link_device
 from belino.adapters.signal.authors import (
@@ -40,6 +39,7 @@ from belino.domain.message import Arrival, ConversationKey, Edit, Message
 from belino.domain.outcome import Finding, MessageOutcome
 from belino.domain.ports import Accept, AdapterContext, DraftsShown, Question, pause_between_drafts
 from belino.domain.reply import UNFINISHED, OutgoingFile, Parcel, Receipt
+from belino.net.guard import parse_url
 from belino.net.json_fields import Raw, as_tables, from_json, line, table, texts_by_key, words
 from belino.net.rest import Latest, RateLimits, check_base_url
 
@@ -99,9 +99,7 @@ class Config:
 
 def hosts(config: Config) -> frozenset[str]:
     """The daemon's host. It is the operator's own, so its port is written out."""
-    url = urlsplit(config.url)
-    name = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname
-    return frozenset({f"{name}:{url.port or (443 if url.scheme == 'https' else 80)}"})
+    return frozenset({parse_url(config.url).host_port})
 
 
 class Adapter:
