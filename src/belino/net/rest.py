@@ -26,6 +26,7 @@ from belino.domain.errors import (
     Unreached,
 )
 from belino.domain.media import MediaRef
+from belino.domain.message import ConversationKey
 from belino.domain.outcome import Finding
 from belino.domain.ports import Accept, Clock, HookAnswer, HttpAnswer
 from belino.domain.reply import OutgoingFile
@@ -189,6 +190,25 @@ class Latest(OrderedDict[K, V]):
         self.move_to_end(key)
         while len(self) > self._most:
             self.popitem(last=False)
+
+
+class OnlyReactions:
+    """Our reactions on a platform that shows one of ours to a message: a later one replaces it."""
+
+    def __init__(self) -> None:
+        self._shown: Latest[tuple[ConversationKey, str], str] = Latest()
+
+    async def change(
+        self, where: ConversationKey, message_id: str, emoji: str, *, added: bool, call: Callable[[], Awaitable[object]]
+    ) -> None:
+        """Make the call that sets or removes a reaction; one that another has replaced is not there any more."""
+        place = (where, message_id)
+        if not added and self._shown.get(place, emoji) != emoji:
+            return
+        await call()
+        self._shown.pop(place, None)
+        if added:
+            self._shown.keep(place, emoji)
 
 
 class HookInbox:

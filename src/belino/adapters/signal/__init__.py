@@ -41,7 +41,7 @@ from belino.domain.ports import Accept, AdapterContext, DraftsShown, Question, p
 from belino.domain.reply import UNFINISHED, OutgoingFile, Parcel, Receipt
 from belino.net.guard import parse_url
 from belino.net.json_fields import Raw, as_tables, from_json, line, table, texts_by_key, words
-from belino.net.rest import Latest, RateLimits, check_base_url
+from belino.net.rest import Latest, OnlyReactions, RateLimits, check_base_url
 
 REF_LETTERS = "sg"
 DEFAULT_URL = "http://localhost:8080"
@@ -125,6 +125,7 @@ class Adapter:
         """Seconds after which messages of a channel vanish; 0 if they do not."""
         self._aliases: Latest[str, str] = Latest()
         """The first ids of edited messages, by the ids of their editions; kept in the cursor."""
+        self._reactions = OnlyReactions()
         self._places: Latest[str, str] = Latest()
         self._edits: Latest[str, int] = Latest()
         self._read: asyncio.Queue[Message] = asyncio.Queue(MOST_UNREAD)
@@ -185,13 +186,14 @@ class Adapter:
         await self._act("remoteDelete", conversation, targetTimestamp=named(message_id, self._me)[0])
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
-        """Set or remove our reaction; Signal has one for each person, and a later one replaces it."""
+        """Set or remove our reaction, of which Signal shows one to a message."""
         await self._identify()
         stamp, author = named(message_id, self._me)
         if not stamp:
             raise Undeliverable("this is no message that Signal knows")
-        target = {"targetAuthor": author, "targetTimestamp": stamp, "remove": not added}
-        await self._act("sendReaction", conversation, emoji=emoji, **target)
+        told = {"emoji": emoji, "targetAuthor": author, "targetTimestamp": stamp, "remove": not added}
+        call = partial(self._act, "sendReaction", conversation, **told)
+        await self._reactions.change(conversation, message_id, emoji, added=added, call=call)
 
     async def _act(self, method: str, conversation: ConversationKey, **params: object) -> None:
         work = partial(act, self._client, method, conversation, **params)
