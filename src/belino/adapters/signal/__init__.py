@@ -12,15 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from belino.adapters.signal.auth import accounts, find_account, link_device
-from belino.adapters.signal.authors import (
-    GROUP,
-    PLATFORM,
-    SignalAccount,
-    SignalParseContext,
-    address,
-    known_places,
-    own_uuid,
-)
+from belino.adapters.signal.authors import GROUP, PLATFORM, SignalAccount, SignalParseContext, address, known_places
 from belino.adapters.signal.capabilities import FILE_BYTES, LIMITS, WORKS, limits_of
 from belino.adapters.signal.client import SignalClient
 from belino.adapters.signal.doctor import START, check_account
@@ -45,7 +37,7 @@ from belino.net.rest import Latest, OnlyReactions, RateLimits, check_base_url
 
 REF_LETTERS = "sg"
 DEFAULT_URL = "http://localhost:8080"
-API, STORE = "signal-cli", "store"
+STORE = "store"
 DRAFT_PAUSES = 4.0, 8.0
 MOST_EDITS = 9
 """Signal's apps edit a message ten times at most; the last edit is the answer."""
@@ -112,9 +104,7 @@ class Adapter:
     def __init__(self, config: Config, context: AdapterContext) -> None:
         self._config = config
         self._context = context
-        self._client = SignalClient(
-            context.http, context.clock, url=config.url, account=config.number, works=lambda: context.report(API)
-        )
+        self._client = SignalClient(context, url=config.url, account=config.number)
         self._limits = RateLimits("Signal", context.clock)
         self._insist = Retry(context.clock, tries=inf, report=lambda why: context.report(STORE, why))
         self._me = SignalAccount(number=config.number)
@@ -250,7 +240,7 @@ class Adapter:
     async def _introduce(self) -> None:
         number = await find_account(self._client)
         contacts = as_tables(await self._client.look("listContacts", {"allRecipients": True}))
-        self._me = SignalAccount(number=number, uuid=own_uuid(contacts, number))
+        self._me = SignalAccount.among(contacts, number)
         for own, name, timer in known_places(contacts, as_tables(await self._client.look("listGroups"))):
             self._timers.keep(own, timer)
             if name:

@@ -2,20 +2,22 @@
 
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from urllib.parse import urlencode
 
 from belino.adapters.signal.errors import LINK, error_of
 from belino.domain.errors import AdapterError, Unanswered, Unauthorized
-from belino.domain.ports import Clock, HttpAnswer, HttpClient
+from belino.domain.ports import AdapterContext, HttpAnswer
 from belino.domain.reply import SLOWEST_BYTES_A_SECOND, OutgoingFile
 from belino.net.client import error_for, header, http_date
 from belino.net.json_fields import NOTHING, Raw, from_json, table
 from belino.net.rest import FILES, JsonFiles, as_upload_errors, changing_nothing, read_answer
 from belino.net.stream import base64_decoded, sent_events
 
+API = "signal-cli"
 CALL_SECONDS = 30.0
 # A group of a thousand members with their labels, in the longest list.
 ANSWER_BYTES = 32 * 1024 * 1024
@@ -31,13 +33,12 @@ _DATA = re.compile(rb'"data"\s*:\s*"')
 class SignalClient:
     """The calls of one account; `account` is empty where the daemon has only one."""
 
-    def __init__(self, http: HttpClient, clock: Clock, *, url: str, account: str, works: Callable[[], None]) -> None:
-        """`works` is called with each successful call."""
-        self.clock = clock
+    def __init__(self, context: AdapterContext, *, url: str, account: str) -> None:
+        self.clock = context.clock
         self.account = account
-        self._http = http
+        self._http = context.http
         self._url = url.rstrip("/")
-        self._works = works
+        self._works = partial(context.report, API)
 
     async def call(self, method: str, params: Raw = NOTHING, files: Sequence[OutgoingFile] = ()) -> object:
         """Call a method, with files as its attachments, which are written into the request as they are read."""
