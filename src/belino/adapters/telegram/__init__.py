@@ -60,7 +60,6 @@ OFFICIAL_URL = "https://api.telegram.org"
 REF_LETTERS = "tg"
 SITES = frozenset({"telegram.org"})
 """The platform's domains, which an account's proxy serves."""
-API = "Bot API"
 SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - the header's name
 
 POLL_SECONDS = 50
@@ -164,14 +163,8 @@ class Adapter:
     def __init__(self, config: Config, context: AdapterContext) -> None:
         self._config = config
         self._context = context
-        self._client = TelegramClient(
-            context.http,
-            context.clock,
-            api_url=config.api_url,
-            token=config.token,
-            works=lambda: context.report(API),
-        )
         self._pacing = SendPacing(context.clock)
+        self._client = TelegramClient(context, config)
         self._me = TelegramBot()
         self._hooks = HookInbox()
         self._let_in = asyncio.Event()
