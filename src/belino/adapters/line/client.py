@@ -3,18 +3,25 @@
 https://developers.line.biz/en/reference/messaging-api/
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from belino.domain.errors import AdapterError, MediaTooLarge, Unanswered, Unauthorized
-from belino.domain.ports import Clock, HttpAnswer, HttpClient
+from belino.domain.errors import AdapterError, Unanswered, Unauthorized
+from belino.domain.ports import AdapterContext, HttpAnswer
 from belino.net.client import error_for, header, http_date
 from belino.net.json_fields import Raw, from_json, line, tables
-from belino.net.redact import Secret, redact
+from belino.net.redact import redact
+from belino.net.rest import read_answer
 
+if TYPE_CHECKING:
+    from belino.adapters.line import Config
+
+API = "Messaging API"
 CALL_SECONDS = 30.0
 ANSWER_BYTES = 4 * 1024 * 1024
 RETRY_KEY = "X-Line-Retry-Key"
@@ -52,23 +59,13 @@ class LineRefused(AdapterError):
 class LineClient:
     """The calls of one channel of the Messaging API."""
 
-    def __init__(
-        self,
-        http: HttpClient,
-        clock: Clock,
-        *,
-        api_url: str,
-        data_url: str,
-        token: Secret,
-        works: Callable[[], None],
-    ) -> None:
-        """`works` is called with each successful call."""
-        self._http = http
-        self.clock = clock
-        self._api_url = api_url.rstrip("/")
-        self._data_url = data_url.rstrip("/")
-        self._token = token
-        self._works = works
+    def __init__(self, context: AdapterContext, config: "Config") -> None:
+        self._http = context.http
+        self.clock = context.clock
+        self._api_url = config.api_url.rstrip("/")
+        self._data_url = config.files_url.rstrip("/")
+        self._token = config.channel_access_token
+        self._works = partial(context.report, API)
 
     def now(self) -> datetime:
         """The local time, as LINE reports none for what it sent."""
@@ -110,10 +107,7 @@ class LineClient:
         return "/".join((host, "v2/bot", *(quote(step, safe="") for step in path)))
 
     async def _answered(self, answer: HttpAnswer, path: tuple[str, ...]) -> LineAnswer:
-        try:
-            body = await answer.read(ANSWER_BYTES)
-        except MediaTooLarge:
-            raise Unanswered(f"LINE's answer is over {ANSWER_BYTES} bytes") from None
+        body = await read_answer(answer, limit=ANSWER_BYTES, whose="LINE's answer")
         told = from_json(body)
         if answer.status >= 300:
             raise self._error(answer, told, path[-1])

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import hmac
 import re
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -12,6 +11,7 @@ from belino.adapters.line.authors import channel_of
 from belino.domain.ports import Clock, Hook
 from belino.net.json_fields import Raw, table, tables, unix_time, whole, words, yes
 from belino.net.redact import Secret, same_secret
+from belino.net.rest import Latest
 
 SIGNATURE = "x-line-signature"
 EARLY_OR_LATE = timedelta(minutes=5)
@@ -82,7 +82,7 @@ class ReplyTokens:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._open: list[ReplyToken] = []
-        self._quotes: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._quotes: Latest[tuple[str, str], str] = Latest(MOST_TOKENS)
 
     def note(self, event: Raw) -> None:
         """Keep the tokens of an event; those of one that is delivered again may be used up or too old."""
@@ -96,11 +96,8 @@ class ReplyTokens:
 
     def note_quote(self, channel: str, message_id: str, token: str) -> None:
         """Keep the token that a message is quoted by; it stays valid."""
-        if not (message_id and token):
-            return
-        self._quotes[channel, message_id] = token
-        while len(self._quotes) > MOST_TOKENS:
-            self._quotes.popitem(last=False)
+        if message_id and token:
+            self._quotes.keep((channel, message_id), token)
 
     def quote(self, channel: str, message_id: str | None) -> str:
         """The token to quote a message by; empty if it is not known."""

@@ -1,16 +1,15 @@
 """Media of messages: attachments and stickers as refs that hold ids only, and their bytes from the daemon."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from belino.adapters.signal.authors import GROUP
+from belino.adapters.signal.authors import place_of
 from belino.adapters.signal.client import SignalClient
 from belino.adapters.signal.errors import NO_METHOD, USER_ERROR, SignalRefused
 from belino.domain.errors import AdapterError, MediaExpired, MediaRefused
 from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import SourceMessage
-from belino.domain.ports import Clock
-from belino.net.json_fields import UNKNOWN_MIME, Raw, count, line, mime, table, tables, whole, words, yes
+from belino.net.json_fields import Raw, count, line, mime, table, tables, whole, words, yes
 from belino.net.stream import retried
 
 NAME_CHARS = 255
@@ -32,8 +31,7 @@ def thumbnails_of(quote: Raw, source: SourceMessage) -> Iterator[MediaRef]:
     for raw in tables(quote, "attachments")[:MOST_FILES]:
         thumbnail = table(raw, "thumbnail")
         if words(thumbnail, "id"):
-            ref = _attachment(thumbnail, source, name=line(raw, "filename"))
-            yield ref
+            yield _attachment(thumbnail, source, name=line(raw, "filename", most=NAME_CHARS))
 
 
 def named_in(quote: Raw) -> str:
@@ -42,19 +40,16 @@ def named_in(quote: Raw) -> str:
     return ", ".join(line(raw, "filename") or mime(raw, "contentType") for raw in without)
 
 
-def is_voice(raw: Raw) -> bool:
-    """Whether a sound is a voice message: older daemons do not say so, but only recordings of the apps have no name."""
-    marked = yes(raw, "voiceNote") or yes(raw, "isVoiceNote")
-    return marked or (mime(raw, "contentType").startswith("audio/") and not line(raw, "filename"))
-
-
 def _attachment(raw: Raw, source: SourceMessage, *, caption: str = "", name: str = "") -> MediaRef:
-    own, told = words(raw, "id"), mime(raw, "contentType", UNKNOWN_MIME)
+    own, told = words(raw, "id"), mime(raw, "contentType")
+    # Not every daemon marks voice messages, but only recordings of the apps have no name.
+    is_recorded = told.startswith("audio/") and not line(raw, "filename")
+    is_voice = is_recorded or yes(raw, "voiceNote") or yes(raw, "isVoiceNote")
     return source.ref(
         item=own,
-        kind=MediaKind.VOICE if is_voice(raw) else kind_of(told),
+        kind=MediaKind.VOICE if is_voice else kind_of(told),
         mime=told,
-        file_name=(line(raw, "filename") or name)[:NAME_CHARS] or None,
+        file_name=line(raw, "filename", most=NAME_CHARS) or name or None,
         size=count(raw, "size") or None,
         width=count(raw, "width") or None,
         height=count(raw, "height") or None,
@@ -72,43 +67,31 @@ def _sticker(raw: Raw, source: SourceMessage) -> Iterator[MediaRef]:
         yield source.ref(item=own, kind=MediaKind.STICKER, mime=STICKER_MIME, locator=locator, file_id=own)
 
 
-class SignalFile:
-    """A file that the daemon holds, opened by its id."""
-
-    def __init__(self, client: SignalClient, clock: Clock, ref: MediaRef) -> None:
-        self._client = client
-        self._clock = clock
-        self._ref = ref
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The bytes; a temporary failure before the first one is tried again."""
-        method, params = self._call()
-        async with AsyncExitStack() as opened:
-            try:
-                yield await retried(
-                    lambda: opened.enter_async_context(self._client.open_file(method, params)),
-                    clock=self._clock,
-                    lasting=(SignalRefused,),
-                )
-            except SignalRefused as error:
-                raise self._refusal(error) from error
-
-    def _call(self) -> tuple[str, Mapping[str, object]]:
-        held = self._ref.locator
-        if pack := held.get("pack"):
-            return "getSticker", {"packId": pack, "stickerId": int(held.get("sticker", "0"))}
-        channel = held.get("channel", "")
-        place = {"groupId": channel.removeprefix(GROUP)} if channel.startswith(GROUP) else {"recipient": channel}
-        return "getAttachment", {"id": held.get("attachment", ""), **place}
-
-    def _refusal(self, error: SignalRefused) -> Exception:
-        shown = self._ref.id or "this file"
-        if error.code == NO_METHOD:
-            return MediaRefused(f"this signal-cli is too old to hand out {shown}; it needs 0.12 or later")
-        if error.code == USER_ERROR:
-            return MediaExpired(
-                f"signal-cli does not hold {shown} (any more); it keeps files only without --ignore-attachments and "
-                "--ignore-stickers"
+@asynccontextmanager
+async def open_file(client: SignalClient, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
+    """The bytes of a file that the daemon holds; a temporary failure before the first one is tried again."""
+    held = ref.locator
+    channel = held.get("channel", "")
+    method, params = "getAttachment", {"id": held.get("attachment", ""), **place_of(channel)}
+    if "pack" in held:
+        method, params = "getSticker", {"packId": held["pack"], "stickerId": int(held.get("sticker", "0"))}
+    async with AsyncExitStack() as opened:
+        try:
+            yield await retried(
+                lambda: opened.enter_async_context(client.open_file(method, params)),
+                clock=client.clock,
+                lasting=(SignalRefused,),
             )
-        return AdapterError(f"signal-cli cannot hand out {shown} now: {error.said or error.code}")
+        except SignalRefused as error:
+            raise _refusal(error, ref.id or "this file") from error
+
+
+def _refusal(error: SignalRefused, shown: str) -> Exception:
+    if error.code == NO_METHOD:
+        return MediaRefused(f"this signal-cli is too old to hand out {shown}; it needs 0.12 or later")
+    if error.code == USER_ERROR:
+        return MediaExpired(
+            f"signal-cli does not hold {shown} (any more); it keeps files only without --ignore-attachments and "
+            "--ignore-stickers"
+        )
+    return AdapterError(f"signal-cli cannot hand out {shown} now: {error.said or error.code}")

@@ -10,6 +10,7 @@ from belino.adapters.telegram.authors import chat_name
 from belino.adapters.telegram.media import TelegramSource, refs_of
 from belino.domain.media import MediaRef
 from belino.net.json_fields import Raw, as_tables, count, has, line, number_id, real, table, tables, whole, words, yes
+from belino.net.message_lines import contact_line, coordinates, joined
 
 MOST_LINES = 50
 LETTER_CHARS = 4096
@@ -93,8 +94,7 @@ def places(message: Raw) -> Iterator[str]:
 
 
 def _coordinates(location: Raw) -> str:
-    latitude, longitude = real(location, "latitude"), real(location, "longitude")
-    return "" if latitude is None or longitude is None else f"{latitude:.6f}, {longitude:.6f}"
+    return coordinates(real(location, "latitude"), real(location, "longitude"))
 
 
 def _accuracy(location: Raw) -> str:
@@ -108,8 +108,8 @@ def _within(label: str) -> str:
 
 def _contact(contact: Raw) -> Iterator[str]:
     if contact:
-        name = " ".join(part for part in (line(contact, "first_name"), line(contact, "last_name")) if part)
-        yield f"Contact: {', '.join(part for part in (name, line(contact, 'phone_number')) if part) or 'empty'}"
+        name = joined(line(contact, "first_name"), line(contact, "last_name"), by=" ")
+        yield contact_line(name, line(contact, "phone_number"))
 
 
 def _poll(poll: Raw) -> Iterator[str]:

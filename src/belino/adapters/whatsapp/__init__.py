@@ -43,7 +43,7 @@ from belino.domain.reply import Parcel, ParcelKind, Receipt
 from belino.net.guard import host_of
 from belino.net.json_fields import Raw, from_json, line, words
 from belino.net.redact import Secret
-from belino.net.rest import HookInbox, Latest, check_base_url
+from belino.net.rest import HookInbox, Latest, OnlyReactions, check_base_url
 from belino.net.stream import retried
 from belino.net.tap import on_behalf
 
@@ -224,8 +224,7 @@ class Adapter:
         """People to whom only a template can be sent, as far as Meta has told."""
         self._texts: Latest[str, None] = Latest()
         """Our latest messages that a template can replace, by id."""
-        self._reactions: Latest[tuple[str, str], str] = Latest()
-        """Our latest reactions, by person and message."""
+        self._reactions = OnlyReactions()
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
         """Take webhooks until cancelled; Meta repeats for a week what was not acknowledged."""
@@ -277,16 +276,11 @@ class Adapter:
         )
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
-        """Set our reaction, of which WhatsApp shows one to a message; a later one replaces it."""
-        shown, place = emoji_character(emoji), (conversation.channel, message_id)
-        if not added and self._reactions.get(place, shown) != shown:
-            return  # another one replaced it
-        await self._pacing.call(
-            conversation.channel, lambda: react(self._client, conversation, message_id, shown if added else "")
-        )
-        self._reactions.pop(place, None)
-        if added:
-            self._reactions.keep(place, shown)
+        """Set or remove our reaction, of which WhatsApp shows one to a message."""
+        shown = emoji_character(emoji)
+        reacting = partial(react, self._client, conversation, message_id, shown if added else "")
+        call = partial(self._pacing.call, conversation.channel, reacting)
+        await self._reactions.change(conversation, message_id, shown, added=added, call=call)
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
         """Show typing at the person's last message, which marks it as read."""

@@ -8,13 +8,13 @@ from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 from belino.adapters.whatsapp.errors import PairLimited, refusal
-from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unanswered, Unauthorized, Unreached
+from belino.domain.errors import AdapterError, RateLimited, Unanswered, Unauthorized
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.domain.reply import SLOWEST_BYTES_A_SECOND
 from belino.net.client import error_for, header, http_date, retry_after
 from belino.net.json_fields import Raw, as_tables, from_json, table, whole
 from belino.net.redact import Secret
-from belino.net.rest import Form, Latest, RateLimits, as_upload_errors
+from belino.net.rest import Form, Latest, RateLimits, as_upload_errors, changing_nothing, read_answer
 
 CALL_SECONDS = 30.0
 ANSWER_BYTES = 1024 * 1024
@@ -49,11 +49,9 @@ class CloudClient:
     async def look(self, path: str, **fields: str) -> CloudAnswer:
         """A GET, which changes nothing: without an answer nothing has happened."""
         url = f"{self._api_url}/{quote(path)}{'?' if fields else ''}{urlencode(fields)}"
-        try:
+        with changing_nothing():
             async with self._http.request("GET", url, headers=self._bearer(), timeout=CALL_SECONDS) as answer:
                 return await self._answered(path, answer)
-        except Unanswered as error:
-            raise Unreached(str(error)) from error
 
     async def post(self, edge: str, fields: Mapping[str, object]) -> Raw:
         """A POST to an edge of the phone number, or with an empty one to itself."""
@@ -64,17 +62,14 @@ class CloudClient:
             return (await self._answered(edge or "the number", answer)).told
 
     async def upload(self, form: Form) -> Raw:
-        """Upload a file, which is invisible until a message names it: without an answer nothing has happened."""
+        """Upload a file, which is invisible until a message names it."""
         url = f"{self._api_url}/{quote(self.number)}/media"
         seconds = CALL_SECONDS + form.length / SLOWEST_BYTES_A_SECOND
         headers = {**form.headers, **self._bearer()}
         request = self._http.request("POST", url, headers=headers, body=form.chunks(), timeout=seconds)
-        try:
-            with as_upload_errors(form):
-                async with request as answer:
-                    return (await self._answered("media", answer)).told
-        except Unanswered as error:
-            raise Unreached(str(error)) from error
+        with changing_nothing(), as_upload_errors(form):
+            async with request as answer:
+                return (await self._answered("media", answer)).told
 
     def file(self, url: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[HttpAnswer]:
         """GET a file's URL; the token is sent to Meta's own hosts only."""
@@ -84,10 +79,7 @@ class CloudClient:
         return {"Authorization": f"Bearer {self._token.reveal()}"}
 
     async def _answered(self, name: str, answer: HttpAnswer) -> CloudAnswer:
-        try:
-            told = from_json(await answer.read(ANSWER_BYTES))
-        except MediaTooLarge:
-            raise Unanswered(f"Meta's answer to {name} is over {ANSWER_BYTES} bytes") from None
+        told = from_json(await read_answer(answer, limit=ANSWER_BYTES, whose=f"Meta's answer to {name}"))
         if answer.status >= 300 or not told or "error" in told:
             raise self._error(name, answer, table(told, "error"))
         self._works()

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, ClassVar
 
@@ -24,7 +25,7 @@ from belino.domain.outcome import Finding
 from belino.domain.ports import Accept, AdapterContext, RecallsHistory, hand_in
 from belino.domain.reply import Parcel, Receipt
 from belino.net.json_fields import Raw, as_table, line, table, words
-from belino.net.rest import Latest, RateLimits
+from belino.net.rest import Latest, OnlyReactions, RateLimits
 
 if TYPE_CHECKING:
     from belino.adapters.whatsapp import Config
@@ -61,6 +62,7 @@ class LinkedAdapter:
         self._client: LinkedClient | None = None
         self._view = LinkedView(account=context.account)
         self._let_in = asyncio.Event()
+        self._reactions = OnlyReactions()
         self._unread: Latest[str, tuple[str, ...]] = Latest()
         """By chat, messages that are not marked as read yet."""
 
@@ -190,8 +192,10 @@ class LinkedAdapter:
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
         """Set or remove our reaction, of which WhatsApp allows one to a message."""
-        shown = emoji_character(emoji) if added else ""
-        await self._limits.call("", lambda: self._sending.react(conversation, message_id, shown))
+        shown = emoji_character(emoji)
+        reacting = partial(self._sending.react, conversation, message_id, shown if added else "")
+        call = partial(self._limits.call, "", reacting)
+        await self._reactions.change(conversation, message_id, shown, added=added, call=call)
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
         """Mark what is answered as read, and show typing."""
