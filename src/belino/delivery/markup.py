@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_core import StateCore
     from markdown_it.token import Token
 
 PARSED_CHARS = 40_000
@@ -232,7 +233,17 @@ def parser() -> "MarkdownIt":
     """The parser of agents' Markdown."""
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    made = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    made.core.ruler.at("text_join", _with_escapes)
+    return made
+
+
+def _with_escapes(state: "StateCore") -> None:
+    """Take an escaped sign for text, but keep it apart: joined to its neighbours it would look like markup of ours."""
+    for token in state.tokens:
+        for child in token.children or ():
+            if child.type == "text_special":
+                child.type = "text"
 
 
 @cache
@@ -426,7 +437,7 @@ def spoiler_bars(children: Sequence["Token"]) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     opened: tuple[int, int] | None = None
     for place, token in enumerate(children):
-        for bar in _BARS.finditer(token.content) if token.type == "text" and not token.level else ():
+        for bar in _BARS.finditer(token.content) if _is_plain(token) else ():
             before, after = token.content[: bar.start()][-1:], token.content[bar.end() :][:1]
             opens = not before.isalnum() and bool(after.strip() or (not after and place + 1 < len(children)))
             closes = not after.isalnum() and bool(before.strip() or (not before and place))
@@ -437,6 +448,11 @@ def spoiler_bars(children: Sequence["Token"]) -> dict[int, list[int]]:
             elif opens:
                 opened = place, bar.start()
     return found
+
+
+def _is_plain(token: "Token") -> bool:
+    """Whether a token is text outside of other markup, and no escaped sign."""
+    return token.type == "text" and not token.level and not token.markup
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:
