@@ -260,6 +260,8 @@ class DeliveryState(StrEnum):
     FAILED = "failed"
     HELD = "held"
     """Not delivered: the platform accepts it later, and a person decides whether it is sent again."""
+    WINDOW_CLOSED = "window closed"
+    """Not delivered: it is held until the adapter reports that the person has written (`ReopensWindows`)."""
     AGAIN = "again"
     """Not delivered: the adapter can send it in another form, and is given it again."""
 

@@ -202,6 +202,18 @@ class RecallsHistory(Accept, Protocol):
         ...
 
 
+@runtime_checkable
+class ReopensWindows(Accept, Protocol):
+    """Can send what waited for a person to write (`WindowClosed`)."""
+
+    def reopen(self, conversation: ConversationKey) -> Awaitable[None]:
+        """The person has written: when it returns, parcels that were held until then are ready, in their order.
+
+        A parcel that may have arrived all the same stays held.
+        """
+        ...
+
+
 async def hand_in(accept: Accept, incoming: Sequence[Incoming]) -> None:
     """Hand in arrivals that came together: at once if that is supported, else one by one."""
     if isinstance(accept, AcceptsMany):

@@ -15,7 +15,7 @@ from belino.adapters.line.capabilities import LIMITS, WORKS
 from belino.adapters.line.client import LineClient
 from belino.adapters.line.cursor import RepliedParcels
 from belino.adapters.line.doctor import check_account, check_listed
-from belino.adapters.line.hooks import ReplyTokens, events_of, is_fresh, is_signed, may_be_signed
+from belino.adapters.line.hooks import SIGNATURE, ReplyTokens, events_of, is_fresh
 from belino.adapters.line.media import LineDownload
 from belino.adapters.line.parse import LineParseContext, context_from_json, context_to_json, parse
 from belino.adapters.line.send import LineSender, show_loading
@@ -186,13 +186,13 @@ class Adapter:
 
     def screen_hook(self, hook: Hook) -> HookAnswer | None:
         """Refuse a call that is unsigned; verifying the signature needs the body."""
-        return None if may_be_signed(hook) else HookAnswer(status=401)
+        return None if SIGNATURE.may_be(hook) else HookAnswer(status=401)
 
     async def take_hook(self, hook: Hook) -> HookAnswer:
         """Accept one call: its signature is checked before its content, and 200 is answered only after commit."""
         if (refused := self.screen_hook(hook)) is not None:
             return refused
-        if not is_signed(hook, self._config.channel_secret):
+        if not SIGNATURE.is_of(hook, self._config.channel_secret):
             return HookAnswer(status=401)
         if hook.method != "POST":
             return HookAnswer(status=405)

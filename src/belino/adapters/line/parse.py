@@ -31,7 +31,8 @@ from belino.domain.message import (
     as_unsupported,
     language_tag,
 )
-from belino.net.json_fields import Raw, as_table, line, number_id, real, table, tables, words, yes
+from belino.net.facts import coordinates, place_line
+from belino.net.json_fields import Raw, as_table, line, number_id, table, tables, words, yes
 
 _NOTICES: Mapping[str, tuple[str, Presence | None]] = {
     "follow": ("the person added the account", Presence.ADDED),
@@ -139,10 +140,7 @@ def _texts(message: Raw) -> Iterator[str]:
         case "text":
             yield from filter(None, (words(message, "text"),))
         case "location":
-            label = ", ".join(part for part in (line(message, "title"), line(message, "address")) if part)
-            latitude, longitude = real(message, "latitude"), real(message, "longitude")
-            where = "" if latitude is None or longitude is None else f"{latitude:.6f}, {longitude:.6f}"
-            yield f"Location: {where or 'unknown'}{f' ({label})' if label else ''}"
+            yield place_line(coordinates(message), (line(message, "title"), line(message, "address")))
         case "sticker":
             keywords = message.get("keywords")
             told = [each for each in keywords if isinstance(each, str)] if isinstance(keywords, list) else []

@@ -9,6 +9,7 @@ from itertools import islice
 from belino.adapters.telegram.authors import chat_name
 from belino.adapters.telegram.media import TelegramSource, refs_of
 from belino.domain.media import MediaRef
+from belino.net.facts import contact_line, coordinates
 from belino.net.json_fields import Raw, as_tables, count, has, line, number_id, real, table, tables, whole, words, yes
 
 MOST_LINES = 50
@@ -86,15 +87,10 @@ def places(message: Raw) -> Iterator[str]:
     # A venue's location is repeated under `location`.
     if venue := table(message, "venue"):
         label = ", ".join(part for part in (line(venue, "title"), line(venue, "address")) if part)
-        yield f"Venue: {label or 'without a name'}{_within(_coordinates(table(venue, 'location')))}"
+        yield f"Venue: {label or 'without a name'}{_within(coordinates(table(venue, 'location')))}"
     elif location := table(message, "location"):
         live = "Live location" if count(location, "live_period") else "Location"
-        yield f"{live}: {_coordinates(location) or 'unknown'}{_accuracy(location)}"
-
-
-def _coordinates(location: Raw) -> str:
-    latitude, longitude = real(location, "latitude"), real(location, "longitude")
-    return "" if latitude is None or longitude is None else f"{latitude:.6f}, {longitude:.6f}"
+        yield f"{live}: {coordinates(location) or 'unknown'}{_accuracy(location)}"
 
 
 def _accuracy(location: Raw) -> str:
@@ -109,7 +105,7 @@ def _within(label: str) -> str:
 def _contact(contact: Raw) -> Iterator[str]:
     if contact:
         name = " ".join(part for part in (line(contact, "first_name"), line(contact, "last_name")) if part)
-        yield f"Contact: {', '.join(part for part in (name, line(contact, 'phone_number')) if part) or 'empty'}"
+        yield contact_line((name, line(contact, "phone_number")))
 
 
 def _poll(poll: Raw) -> Iterator[str]:

@@ -1,102 +1,59 @@
 """Cloud API client: calls of one phone number with its token, their errors, and the pace that Meta asks for."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from datetime import datetime
 from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 from belino.adapters.whatsapp.errors import PairLimited, refusal
-from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unanswered, Unauthorized, Unreached
-from belino.domain.ports import Clock, HttpAnswer, HttpClient
-from belino.domain.reply import SLOWEST_BYTES_A_SECOND
-from belino.net.client import error_for, header, http_date, retry_after
+from belino.domain.errors import AdapterError, RateLimited, Unanswered, Unauthorized
+from belino.domain.ports import Clock, HttpClient
+from belino.net.client import error_for, header, retry_after
+from belino.net.json_api import JsonAnswer, JsonApi
 from belino.net.json_fields import Raw, as_tables, from_json, table, whole
 from belino.net.redact import Secret
-from belino.net.rest import Form, Latest, RateLimits, as_upload_errors
+from belino.net.rest import Form, Latest, RateLimits
 
-CALL_SECONDS = 30.0
-ANSWER_BYTES = 1024 * 1024
 USAGE = "x-business-use-case-usage"
 LONGEST_PAIR_WAIT = 4.0**5
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloudAnswer:
-    """The answer to a call, and the server's time."""
-
-    told: Raw
-    date: datetime | None
-
-
-class CloudClient:
+class CloudClient(JsonApi):
     """The calls of one phone number."""
+
+    platform = "Meta"
 
     def __init__(
         self, http: HttpClient, clock: Clock, *, api_url: str, token: Secret, number: str, works: Callable[[], None]
     ) -> None:
-        """`works` is called with each successful call."""
-        self.clock = clock
+        super().__init__(http, clock, token=token, works=works)
         self.number = number
-        self._http = http
         self._api_url = api_url.rstrip("/")
-        self._token = token
-        self._works = works
 
-    async def look(self, path: str, **fields: str) -> CloudAnswer:
-        """A GET, which changes nothing: without an answer nothing has happened."""
-        url = f"{self._api_url}/{quote(path)}{'?' if fields else ''}{urlencode(fields)}"
-        try:
-            async with self._http.request("GET", url, headers=self._bearer(), timeout=CALL_SECONDS) as answer:
-                return await self._answered(path, answer)
-        except Unanswered as error:
-            raise Unreached(str(error)) from error
+    async def look(self, path: str, **fields: str) -> JsonAnswer:
+        """A GET, which changes nothing."""
+        return await self._get(path, f"{self._api_url}/{quote(path)}{'?' if fields else ''}{urlencode(fields)}")
 
     async def post(self, edge: str, fields: Mapping[str, object]) -> Raw:
         """A POST to an edge of the phone number, or with an empty one to itself."""
-        url = f"{self._api_url}/{quote(self.number)}{'/' if edge else ''}{edge}"
-        async with self._http.request(
-            "POST", url, headers=self._bearer(), json=dict(fields), timeout=CALL_SECONDS
-        ) as answer:
-            return (await self._answered(edge or "the number", answer)).told
+        return await self._post(edge or "the number", self._url(edge), fields)
 
     async def upload(self, form: Form) -> Raw:
-        """Upload a file, which is invisible until a message names it: without an answer nothing has happened."""
-        url = f"{self._api_url}/{quote(self.number)}/media"
-        seconds = CALL_SECONDS + form.length / SLOWEST_BYTES_A_SECOND
-        headers = {**form.headers, **self._bearer()}
-        request = self._http.request("POST", url, headers=headers, body=form.chunks(), timeout=seconds)
-        try:
-            with as_upload_errors(form):
-                async with request as answer:
-                    return (await self._answered("media", answer)).told
-        except Unanswered as error:
-            raise Unreached(str(error)) from error
+        """Upload a file."""
+        return await self._upload("media", self._url("media"), form)
 
-    def file(self, url: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[HttpAnswer]:
-        """GET a file's URL; the token is sent to Meta's own hosts only."""
-        return self._http.request("GET", url, headers={**headers, **self._bearer()}, timeout=CALL_SECONDS)
+    def _url(self, edge: str) -> str:
+        return f"{self._api_url}/{quote(self.number)}{'/' if edge else ''}{edge}"
 
-    def _bearer(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._token.reveal()}"}
-
-    async def _answered(self, name: str, answer: HttpAnswer) -> CloudAnswer:
-        try:
-            told = from_json(await answer.read(ANSWER_BYTES))
-        except MediaTooLarge:
-            raise Unanswered(f"Meta's answer to {name} is over {ANSWER_BYTES} bytes") from None
-        if answer.status >= 300 or not told or "error" in told:
-            raise self._error(name, answer, table(told, "error"))
-        self._works()
-        return CloudAnswer(told=told, date=http_date(header(answer.headers, "date")))
-
-    def _error(self, name: str, answer: HttpAnswer, error: Raw) -> AdapterError:
+    def error_of(self, name: str, answer: JsonAnswer) -> AdapterError | None:
+        """The error of a refused call, by Meta's code or else by its status."""
+        if answer.status < 300 and answer.told and "error" not in answer.told:
+            return None
         now = self.clock.now()
         wait = retry_after(answer.headers, now=now)
-        known = refusal(name, error, wait=_regained(answer.headers) if wait is None else wait)
+        wait = _regained(answer.headers) if wait is None else wait
+        known = refusal(name, table(answer.told, "error"), wait=wait)
         if known is not None and not (answer.status == 429 and not isinstance(known, RateLimited)):
             return known
         if answer.status == 401:

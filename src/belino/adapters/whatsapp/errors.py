@@ -5,7 +5,7 @@ https://developers.facebook.com/documentation/business-messaging/whatsapp/suppor
 
 from collections.abc import Mapping
 
-from belino.domain.errors import AdapterError, RateLimited, Unauthorized, Undeliverable, Withheld
+from belino.domain.errors import AdapterError, RateLimited, Unauthorized, Undeliverable, WindowClosed, Withheld
 from belino.net.json_fields import Raw, line, table, whole
 from belino.net.redact import redact
 
@@ -17,7 +17,7 @@ _WAITS = {THROUGHPUT: 1.0, ACCOUNT_CALLS: 60.0, APP_CALLS: 60.0}
 # The operator has to act: no answer is lost until then.
 _ACCOUNT = frozenset({0, 3, 10, 190, 368, 131005, 131031, 131042, 131045, 133010, *range(200, 300)})
 _PASSING = frozenset({1, 2, 131000, 131016, 131057, 133004})
-_LATER = frozenset({WINDOW_CLOSED, 131048})
+_LATER = 131048
 
 WORDS: Mapping[int, str] = {
     0: "Meta does not accept the access token; make a new one under System users",
@@ -66,10 +66,6 @@ class WhatsAppRefused(Undeliverable):
         super().__init__(message)
         self.code = code
         self.subcode = subcode
-
-
-class WindowClosed(Withheld):
-    """The person has not written for 24 hours: only a template is accepted."""
 
 
 class PairLimited(RateLimited):
