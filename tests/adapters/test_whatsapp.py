@@ -224,7 +224,7 @@ async def test_outside_the_24_hours_a_parcel_is_held_and_goes_once_the_person_wr
         receipt = await business.adapter.send(parcel(ada))
         await business.told()
         (status,) = [one for one, _ in business.taken if isinstance(one, DeliveryStatus)]
-        assert (status.state, status.message_id) == (DeliveryState.HELD, receipt.message_id)
+        assert (status.state, status.message_id) == (DeliveryState.WINDOW_CLOSED, receipt.message_id)
         with pytest.raises(Withheld, match=r"name one in adapters\.whatsapp\.template"):
             await business.adapter.send(parcel(ada))
         whatsapp.say(ada, ada, "are you there?")
@@ -395,7 +395,7 @@ async def test_a_number_that_is_hung_at_the_start_lets_nothing_be_sent(
     ("given", "says"),
     [
         ({"token": None}, "token is needed"),
-        ({"app_secret": Secret("S", "")}, "anybody could speak as WhatsApp"),
+        ({"app_secret": Secret("S", "")}, "keeps others from calling us"),
         ({"app_secret": Secret("S", "  ")}, "app_secret is needed"),
         ({"verify_token": None}, "verify_token is needed"),
         ({"phone_number_id": "+1 555 078 3881"}, "it is not the phone number"),

@@ -21,7 +21,7 @@ from belino.domain.message import (
     Unsupported,
 )
 
-HOLD = {"status_failed_window": DeliveryState.HELD, "status_failed_pair": DeliveryState.AGAIN}
+HOLD = {"status_failed_window": DeliveryState.WINDOW_CLOSED, "status_failed_pair": DeliveryState.AGAIN}
 
 
 @pytest.mark.parametrize("name", NAMES)

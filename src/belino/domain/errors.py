@@ -91,9 +91,11 @@ class AdapterError(BelinoError):
 class RateLimited(AdapterError):
     """The platform asks us to wait."""
 
-    def __init__(self, message: str, *, retry_after: float) -> None:
+    def __init__(self, message: str, *, retry_after: float, is_global: bool = False) -> None:
+        """`is_global`: it holds for all of the account, not only for this conversation."""
         super().__init__(message)
         self.retry_after = retry_after
+        self.is_global = is_global
 
 
 class Unauthorized(AdapterError):

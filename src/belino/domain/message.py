@@ -250,6 +250,42 @@ class Reaction:
     """The author's earlier reactions to the message are gone: the platform allows one at a time."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where, by whom and when something arrived, and under which id: the fields that all arrivals share."""
+
+    where: ConversationKey
+    own_id: str
+    author: Author
+    sent: datetime
+    chat_type: ChatType
+
+    def deletion(self, message_id: str) -> Deletion:
+        """The author took a message back."""
+        return Deletion(
+            conversation=self.where,
+            id=self.own_id,
+            message_id=message_id,
+            author=self.author,
+            sent=self.sent,
+            chat_type=self.chat_type,
+        )
+
+    def reaction(self, message_id: str, emoji: str) -> Reaction:
+        """The author's only reaction to a message; an empty one removes it."""
+        return Reaction(
+            conversation=self.where,
+            id=self.own_id,
+            message_id=message_id,
+            author=self.author,
+            sent=self.sent,
+            emoji=emoji,
+            added=bool(emoji),
+            chat_type=self.chat_type,
+            replaces=True,
+        )
+
+
 class DeliveryState(StrEnum):
     """What a platform reports later about a message we sent."""
 

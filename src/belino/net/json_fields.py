@@ -48,16 +48,35 @@ def tables(raw: Raw, key: str) -> tuple[Raw, ...]:
 
 
 def words(raw: Raw, key: str) -> str:
-    """The text under a key, fit for storage: a lone surrogate, which JSON may hold, becomes U+FFFD."""
+    """The text under a key, fit for storage."""
     value = raw.get(key)
-    if not isinstance(value, str):
-        return ""
-    return value if value.isascii() else value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return _storable(value) if isinstance(value, str) else ""
+
+
+def _storable(text: str) -> str:
+    """A lone surrogate, which JSON may hold, becomes U+FFFD."""
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def texts(raw: Raw, key: str) -> tuple[str, ...]:
+    """The texts of the list under a key."""
+    listed = raw.get(key)
+    return tuple(_storable(each) for each in listed if isinstance(each, str)) if isinstance(listed, list) else ()
+
+
+def texts_by_key(raw: Raw) -> dict[str, str]:
+    """Every value as a text, by its key; empty for one that is none."""
+    return {key: words(raw, key) for key in raw}
 
 
 def line(raw: Raw, key: str, *, most: int = 300) -> str:
+    """The label under a key, on one line."""
+    return one_line(words(raw, key), most=most)
+
+
+def one_line(text: str, *, most: int = 300) -> str:
     """A label on one line: white space is collapsed, so that it cannot start a line of its own."""
-    label = " ".join(words(raw, key).split())
+    label = " ".join(text.split())
     return label if len(label) <= most else f"{label[: most - 1]}…"
 
 

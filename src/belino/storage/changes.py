@@ -216,7 +216,8 @@ def overtaken_delivery(tx: Tx, channel: int, message_id: str, now: int) -> None:
     """Apply the report that a message was not delivered, if it came before the message's receipt."""
     row = tx.execute(
         f"SELECT outcome, text FROM changes{by_index('changes_of_message')} WHERE channel = ? AND message_id = ? "
-        "AND kind = 'delivery' AND outcome IN ('failed', 'held', 'window closed', 'again') ORDER BY received DESC LIMIT 1",
+        "AND kind = 'delivery' AND outcome IN ('failed', 'held', 'window closed', 'again') "
+        "ORDER BY received DESC LIMIT 1",
         (channel, message_id),
     ).fetchone()
     if row is not None:

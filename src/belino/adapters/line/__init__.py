@@ -19,7 +19,6 @@ from belino.adapters.line.hooks import SIGNATURE, ReplyTokens, events_of, is_fre
 from belino.adapters.line.media import LineDownload
 from belino.adapters.line.parse import LineParseContext, context_from_json, context_to_json, parse
 from belino.adapters.line.send import LineSender, show_loading
-from belino.domain.errors import ConfigError
 from belino.domain.limits import Capabilities, Limits
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey
@@ -29,7 +28,7 @@ from belino.domain.reply import Parcel, Receipt
 from belino.net.guard import host_of
 from belino.net.json_fields import Raw, as_table, from_json, line, words
 from belino.net.redact import Secret
-from belino.net.rest import HookInbox, RateLimits, check_base_url
+from belino.net.rest import HookInbox, RateLimits, check_base_url, check_secret
 
 OFFICIAL_URL, OFFICIAL_DATA_URL = "https://api.line.me", "https://api-data.line.me"
 STICKERS_URL = "https://stickershop.line-scdn.net"
@@ -87,9 +86,7 @@ class Config:
             ("channel_access_token", self.channel_access_token),
             ("channel_secret", self.channel_secret),
         ):
-            text = secret.reveal()
-            if not text.strip() or not text.isascii() or not text.isprintable() or " " in text:
-                raise ConfigError(f"{key} is empty or no such secret of LINE's; the LINE Developers Console has it")
+            check_secret(key, secret, "the LINE Developers Console has it")
         urls = (("api_url", self.api_url), ("data_url", self.data_url), ("stickers_url", self.stickers_url))
         for key, url in urls:
             if url is not None:

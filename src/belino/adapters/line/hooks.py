@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from belino.adapters.line.authors import channel_of
 from belino.domain.ports import Clock
 from belino.net.json_fields import Raw, table, tables, unix_time, whole, words, yes
-from belino.net.signatures import HookSignature
+from belino.net.rest import HookSignature
 
 SIGNATURE = HookSignature(header="x-line-signature", spelled="base64")
 EARLY_OR_LATE = timedelta(minutes=5)

@@ -31,8 +31,21 @@ from belino.domain.message import (
     as_unsupported,
     language_tag,
 )
-from belino.net.facts import coordinates, place_line
-from belino.net.json_fields import Raw, as_table, line, number_id, table, tables, words, yes
+from belino.net.json_fields import (
+    Raw,
+    as_table,
+    line,
+    number_id,
+    one_line,
+    real,
+    table,
+    tables,
+    texts,
+    texts_by_key,
+    words,
+    yes,
+)
+from belino.net.message_lines import place_line
 
 _NOTICES: Mapping[str, tuple[str, Presence | None]] = {
     "follow": ("the person added the account", Presence.ADDED),
@@ -95,14 +108,12 @@ def context_to_json(view: LineParseContext, event: Raw) -> dict[str, object]:
 
 def context_from_json(known: Raw, account: str, received: datetime) -> LineParseContext:
     """The same from a recording."""
-    names, languages, own, me = table(known, "names"), table(known, "languages"), known.get("own"), table(known, "me")
+    me = table(known, "me")
     return LineParseContext(
         account=account,
         me=LineBot(user=words(me, "user"), name=words(me, "name")),
-        book=NameBook(
-            names={key: words(names, key) for key in names}, languages={key: words(languages, key) for key in languages}
-        ),
-        own=tuple(each for each in own if isinstance(each, str)) if isinstance(own, list) else (),
+        book=NameBook(names=texts_by_key(table(known, "names")), languages=texts_by_key(table(known, "languages"))),
+        own=texts(known, "own"),
         received=received,
     )
 
@@ -140,11 +151,10 @@ def _texts(message: Raw) -> Iterator[str]:
         case "text":
             yield from filter(None, (words(message, "text"),))
         case "location":
-            yield place_line(coordinates(message), (line(message, "title"), line(message, "address")))
+            labels = line(message, "title"), line(message, "address")
+            yield place_line(real(message, "latitude"), real(message, "longitude"), *labels)
         case "sticker":
-            keywords = message.get("keywords")
-            told = [each for each in keywords if isinstance(each, str)] if isinstance(keywords, list) else []
-            said = line(message, "text") or line({"told": ", ".join(told)}, "told")
+            said = line(message, "text") or one_line(", ".join(texts(message, "keywords")))
             yield f"Sticker{f': {said}' if said else ''}"
 
 

@@ -16,7 +16,7 @@ from belino.domain.reply import Parcel, ParcelKind, Receipt
 from belino.net.guard import host_of
 from belino.net.json_fields import Raw, from_json, words
 from belino.net.redact import Secret
-from belino.net.signatures import HookSignature
+from belino.net.rest import HookSignature
 from belino.net.tap import on_behalf
 
 SIGNATURE, TIMESTAMP = HookSignature(header="x-slack-signature", prefix="v0="), "x-slack-request-timestamp"

@@ -50,7 +50,7 @@ from belino.domain.ports import (
 from belino.domain.reply import Parcel, Receipt
 from belino.net.json_fields import Raw, as_table, table, whole, words
 from belino.net.redact import Secret, same_secret
-from belino.net.rest import HookInbox, check_base_url
+from belino.net.rest import HookInbox, OwnReactions, check_base_url
 from belino.net.stream import retried
 
 log = logging.getLogger(__name__)
@@ -70,7 +70,6 @@ BATCH = 100
 POLL_TRIES = 5
 DRAFT_PAUSES = 1.5, 6.0
 STREAM_PAUSE = 1.0
-MOST_REACTIONS = 1_000
 PRESS = "callback_query"
 ANSWER_CHARS = 200
 
@@ -177,7 +176,7 @@ class Adapter:
         self._me = TelegramBot()
         self._hooks = HookInbox()
         self._let_in = asyncio.Event()
-        self._reactions: dict[tuple[str, str], str] = {}
+        self._reactions = OwnReactions()
         """Our latest reactions, by chat and message."""
         self._has_drafts = True
         self._no_drafts: set[str] = set()
@@ -230,17 +229,12 @@ class Adapter:
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
         """Set our reaction, of which Telegram allows bots one to a message; a later one replaces it."""
-        shown, place = emoji_character(emoji), (conversation.channel, message_id)
-        if not added and self._reactions.get(place, shown) != shown:
-            return  # another one replaced it
-        await self._pacing.call(
-            conversation.channel, lambda: react(self._client, conversation, message_id, shown if added else None)
-        )
-        self._reactions.pop(place, None)
-        if added:
-            self._reactions[place] = shown
-        while len(self._reactions) > MOST_REACTIONS:
-            del self._reactions[next(iter(self._reactions))]
+        channel, shown = conversation.channel, emoji_character(emoji)
+
+        async def work(one: str) -> None:
+            await self._pacing.call(channel, lambda: react(self._client, conversation, message_id, one or None))
+
+        await self._reactions.put((channel, message_id), shown, added=added, work=work)
 
     async def direct(self, sender: str) -> str:
         """A private chat has the id of its person, who must have opened it once."""

@@ -9,8 +9,8 @@ from itertools import islice
 from belino.adapters.telegram.authors import chat_name
 from belino.adapters.telegram.media import TelegramSource, refs_of
 from belino.domain.media import MediaRef
-from belino.net.facts import contact_line, coordinates
 from belino.net.json_fields import Raw, as_tables, count, has, line, number_id, real, table, tables, whole, words, yes
+from belino.net.message_lines import contact_line, coordinates, joined
 
 MOST_LINES = 50
 LETTER_CHARS = 4096
@@ -87,10 +87,14 @@ def places(message: Raw) -> Iterator[str]:
     # A venue's location is repeated under `location`.
     if venue := table(message, "venue"):
         label = ", ".join(part for part in (line(venue, "title"), line(venue, "address")) if part)
-        yield f"Venue: {label or 'without a name'}{_within(coordinates(table(venue, 'location')))}"
+        yield f"Venue: {label or 'without a name'}{_within(_coordinates(table(venue, 'location')))}"
     elif location := table(message, "location"):
         live = "Live location" if count(location, "live_period") else "Location"
-        yield f"{live}: {coordinates(location) or 'unknown'}{_accuracy(location)}"
+        yield f"{live}: {_coordinates(location) or 'unknown'}{_accuracy(location)}"
+
+
+def _coordinates(location: Raw) -> str:
+    return coordinates(real(location, "latitude"), real(location, "longitude"))
 
 
 def _accuracy(location: Raw) -> str:
@@ -104,8 +108,8 @@ def _within(label: str) -> str:
 
 def _contact(contact: Raw) -> Iterator[str]:
     if contact:
-        name = " ".join(part for part in (line(contact, "first_name"), line(contact, "last_name")) if part)
-        yield contact_line((name, line(contact, "phone_number")))
+        name = joined(line(contact, "first_name"), line(contact, "last_name"), by=" ")
+        yield contact_line(name, line(contact, "phone_number"))
 
 
 def _poll(poll: Raw) -> Iterator[str]:

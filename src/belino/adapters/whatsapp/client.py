@@ -1,22 +1,18 @@
 """Cloud API client: calls of one phone number with its token, their errors, and the pace that Meta asks for."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Mapping
 from urllib.parse import quote, urlencode
 
-from belino.adapters.whatsapp.errors import PairLimited, refusal
+from belino.adapters.whatsapp.errors import refusal
 from belino.domain.errors import AdapterError, RateLimited, Unanswered, Unauthorized
 from belino.domain.ports import Clock, HttpClient
 from belino.net.client import error_for, header, retry_after
 from belino.net.json_api import JsonAnswer, JsonApi
 from belino.net.json_fields import Raw, as_tables, from_json, table, whole
 from belino.net.redact import Secret
-from belino.net.rest import Form, Latest, RateLimits
+from belino.net.rest import Form
 
 USAGE = "x-business-use-case-usage"
-LONGEST_PAIR_WAIT = 4.0**5
-
-T = TypeVar("T")
 
 
 class CloudClient(JsonApi):
@@ -69,36 +65,3 @@ def _regained(headers: Mapping[str, str]) -> float | None:
         whole(each, "estimated_time_to_regain_access") or 0 for told in usage.values() for each in as_tables(told)
     ]
     return max(minutes) * 60.0 if any(minutes) else None
-
-
-class CloudPacing:
-    """Holds back messages: to one person after 131056, each time four times as long; to all after other limits.
-
-    https://developers.facebook.com/documentation/business-messaging/whatsapp/messages/send-messages
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._limits = RateLimits("WhatsApp", clock)
-        self._in_a_row: Latest[str, int] = Latest()
-        """How often in a row messages to a person were too many."""
-
-    async def call(self, to: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Make a call that a person sees. RateLimited, and no call, while they get too much."""
-        self._limits.check(to)
-        try:
-            done = await work()
-        except PairLimited as error:
-            raise RateLimited(str(error), retry_after=self.too_fast(to, error.retry_after)) from error
-        except RateLimited as error:
-            self._limits.close(to, error.retry_after, everything=True)
-            raise
-        self._in_a_row.pop(to, None)
-        return done
-
-    def too_fast(self, to: str, least: float = 1.0) -> float:
-        """A person got too much: nothing more for so many seconds."""
-        times = self._in_a_row.get(to, 0)
-        wait = max(min(4.0**times, LONGEST_PAIR_WAIT), least)
-        self._in_a_row.keep(to, times + 1)
-        self._limits.close(to, wait)
-        return wait

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from belino.adapters.whatsapp.errors import in_words
 from belino.net.json_fields import Raw, from_json, line, real, table, tables, whole, words, yes
+from belino.net.message_lines import MOST_LINES, contact_line, joined, place_line
 
-MOST_LINES = 50
 LETTER_CHARS = 4_096
 ADDRESS_CHARS = 2_048
 NUMBER_CHANGED = frozenset({"user_changed_number", "customer_changed_number"})
@@ -56,11 +56,9 @@ def _facts(message: Raw, kind: str, content: Raw) -> Iterator[str]:
 
 
 def _place(location: Raw) -> str:
-    label = ", ".join(part for part in (line(location, "name"), line(location, "address")) if part)
-    latitude, longitude = real(location, "latitude"), real(location, "longitude")
-    where = "unknown" if latitude is None or longitude is None else f"{latitude:.6f}, {longitude:.6f}"
-    url = line(location, "url", most=ADDRESS_CHARS)
-    return f"Location: {where}{f' ({label})' if label else ''}{f' {url}' if url else ''}"
+    labels = line(location, "name"), line(location, "address")
+    place = place_line(real(location, "latitude"), real(location, "longitude"), *labels)
+    return joined(place, line(location, "url", most=ADDRESS_CHARS), by=" ")
 
 
 def _contact(contact: Raw) -> str:
@@ -68,7 +66,7 @@ def _contact(contact: Raw) -> str:
     told += [line(phone, "phone") or line(phone, "wa_id") for phone in tables(contact, "phones")]
     told += [line(mail, "email") for mail in tables(contact, "emails")]
     told += [line(url, "url", most=ADDRESS_CHARS) for url in tables(contact, "urls")]
-    return f"Contact: {', '.join(part for part in told if part) or 'empty'}"
+    return contact_line(*told)
 
 
 def _chosen(interactive: Raw) -> Iterator[str]:

@@ -6,18 +6,18 @@ https://developers.facebook.com/documentation/business-messaging/whatsapp/suppor
 from collections.abc import Mapping
 
 from belino.domain.errors import AdapterError, RateLimited, Unauthorized, Undeliverable, WindowClosed, Withheld
+from belino.domain.message import DeliveryState
 from belino.net.json_fields import Raw, line, table, whole
 from belino.net.redact import redact
 
 NOT_SUPPORTED, WINDOW_CLOSED, PAIR_LIMIT = 131051, 131047, 131056
-THROUGHPUT, ACCOUNT_CALLS, APP_CALLS = 130429, 80007, 4
+THROUGHPUT, ACCOUNT_CALLS, APP_CALLS, SPAM_LIMIT = 130429, 80007, 4, 131048
 NO_SUCH_OBJECT = (100, 33)
 """The code and its former subcode for an id that is unknown, or was deleted."""
 _WAITS = {THROUGHPUT: 1.0, ACCOUNT_CALLS: 60.0, APP_CALLS: 60.0}
 # The operator has to act: no answer is lost until then.
 _ACCOUNT = frozenset({0, 3, 10, 190, 368, 131005, 131031, 131042, 131045, 133010, *range(200, 300)})
 _PASSING = frozenset({1, 2, 131000, 131016, 131057, 133004})
-_LATER = 131048
 
 WORDS: Mapping[int, str] = {
     0: "Meta does not accept the access token; make a new one under System users",
@@ -68,10 +68,6 @@ class WhatsAppRefused(Undeliverable):
         self.subcode = subcode
 
 
-class PairLimited(RateLimited):
-    """Too many messages to one person; those to others may go on."""
-
-
 def in_words(error: Raw) -> str:
     """Meta's error, from an answer or a webhook, as a sentence with its code."""
     code = whole(error, "code")
@@ -88,25 +84,24 @@ def refusal(method: str, error: Raw, *, wait: float | None) -> AdapterError | No
     if code is None:
         return None
     if code == PAIR_LIMIT:
-        return PairLimited(said, retry_after=wait or 1.0)
+        return RateLimited(said, retry_after=wait or 0.0)
     if code in _WAITS:
-        return RateLimited(said, retry_after=_WAITS[code] if wait is None else wait)
+        return RateLimited(said, retry_after=_WAITS[code] if wait is None else wait, is_global=True)
     if code in _ACCOUNT:
         return Unauthorized(said)
     if code == WINDOW_CLOSED:
         return WindowClosed(said)
-    if code in _LATER:
+    if code == SPAM_LIMIT:
         return Withheld(said)
     if code in _PASSING:
         return AdapterError(f"Meta failed at {method}: {said}")
     return WhatsAppRefused(said, code=code, subcode=whole(error, "error_subcode") or 0)
 
 
-def comes_later(code: int) -> bool:
-    """Whether what a status reports as failed is accepted later."""
-    return code in _LATER
-
-
-def was_too_fast(code: int) -> bool:
-    """Whether what a status reports as failed was only sent too fast."""
-    return code in (PAIR_LIMIT, THROUGHPUT)
+FAILURES = {
+    PAIR_LIMIT: DeliveryState.AGAIN,
+    THROUGHPUT: DeliveryState.AGAIN,
+    WINDOW_CLOSED: DeliveryState.WINDOW_CLOSED,
+    SPAM_LIMIT: DeliveryState.HELD,
+}
+"""What a status that reports a message as failed means, by its code; other failures last."""

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 from belino.domain.ports import Hook, HookAnswer
 from belino.net.redact import Secret, same_secret
-from belino.net.signatures import HookSignature
+from belino.net.rest import HookSignature
 
 SIGNATURE = HookSignature(header="x-hub-signature-256", prefix="sha256=")
 _CHALLENGE = re.compile(r"[\w.~-]{1,256}", re.ASCII)

@@ -79,12 +79,11 @@ class CloudDownload(LinkedFile):
 
     gone = frozenset({401, 403, 404, 410})
 
-    def __init__(self, client: CloudClient, ref: MediaRef, *, files_host: str, is_official: bool) -> None:
+    def __init__(self, client: CloudClient, ref: MediaRef, *, files_host: str) -> None:
         """`files_host` is the only one that gets the token; a server of one's own may have other paths."""
         super().__init__(ref, client.clock, get=client.file)
         self._client = client
         self._files_host = files_host
-        self._is_official = is_official
         self._checksums = {ref.locator.get("sha256", "")} - {""}
 
     @asynccontextmanager
@@ -114,7 +113,7 @@ class CloudDownload(LinkedFile):
     def _checked(self, url: str) -> str:
         """The URL, if it leads to Meta's files and nowhere else, where the token would be shown."""
         rest = parse_url(url).rest
-        is_file = rest.startswith(FILE_PATH) or not self._is_official
+        is_file = rest.startswith(FILE_PATH) or self._files_host != FILES_HOST
         if host_of(url) != self._files_host or not is_file or _STEPS.search(rest):
             raise MediaRefused("Meta named no URL of its own for this file")
         return url

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from belino.adapters.whatsapp.capabilities import TEMPLATE_CHARS, UPLOADS
 from belino.adapters.whatsapp.client import CloudClient
-from belino.adapters.whatsapp.errors import WindowClosed
 from belino.adapters.whatsapp.media import uploaded_ref
 from belino.domain.emoji import emoji_character
-from belino.domain.errors import AdapterError, NothingToEdit, Unanswered, Undeliverable
+from belino.domain.errors import AdapterError, NothingToEdit, Unanswered, Undeliverable, WindowClosed
 from belino.domain.limits import SendAs
 from belino.domain.media import MediaKind, kind_of
 from belino.domain.message import ConversationKey, SourceMessage

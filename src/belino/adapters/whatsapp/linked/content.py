@@ -9,6 +9,7 @@ from dataclasses import replace
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import SourceMessage
 from belino.net.json_fields import Raw, count, has, line, measure, mime, real, table, tables, words, yes
+from belino.net.message_lines import contact_line, place_line, poll_lines
 
 VIEW_ONCE = ("IsViewOnce", "IsViewOnceV2", "IsViewOnceV2Extension")
 ONCE = "once"
@@ -89,18 +90,16 @@ def text_of(content: Raw) -> str:
 
 def _facts(content: Raw) -> Iterator[str]:
     for key, place in ((key, table(content, key)) for key in _PLACES if table(content, key)):
-        latitude, longitude = real(place, "degreesLatitude"), real(place, "degreesLongitude")
-        spot = "unknown" if latitude is None or longitude is None else f"{latitude:.6f}, {longitude:.6f}"
-        label = ", ".join(filter(None, (line(place, part) for part in ("name", "address", "caption"))))
-        yield f"{_PLACES[key]}: {spot}{f' ({label})' if label else ''}"
+        labels = [line(place, part) for part in ("name", "address", "caption")]
+        spot = real(place, "degreesLatitude"), real(place, "degreesLongitude")
+        yield place_line(*spot, *labels, kind=_PLACES[key])
     contacts = tables(table(content, "contactsArrayMessage"), "contacts")
     for contact in filter(None, (table(content, "contactMessage"), *contacts[:50])):
         lines = words(contact, "vcard").splitlines()
         numbers = [each.rpartition(":")[2].strip() for each in lines if "TEL" in each.partition(":")[0].upper()]
-        yield f"Contact: {', '.join(filter(None, (line(contact, 'displayName'), *numbers[:10]))) or 'empty'}"
+        yield contact_line(line(contact, "displayName"), *numbers[:10])
     for poll in filter(None, (table(content, name) for name in _POLLS)):
-        yield f"Poll: {line(poll, 'name') or 'without a question'}"
-        yield from (f"- {line(option, 'optionName')}" for option in tables(poll, "options")[:50])
+        yield from poll_lines(line(poll, "name"), (line(each, "optionName") for each in tables(poll, "options")[:50]))
 
 
 def what_is_in(content: Raw) -> tuple[str, bool]:

@@ -29,7 +29,7 @@ from belino.domain.message import (
     as_unsupported,
     edit_of,
 )
-from belino.net.json_fields import NOTHING, Raw, as_table, count, has, line, table, tables, unix_time, words, yes
+from belino.net.json_fields import NOTHING, Raw, as_table, count, has, line, table, tables, texts, unix_time, words, yes
 
 PLATFORM = "whatsapp"
 PEOPLE, HIDDEN, GROUPS = "@s.whatsapp.net", "@lid", "@g.us"
@@ -156,7 +156,7 @@ def _message(content: Raw, frame: _Frame, *, once: bool = False) -> Message:
     view, parts = frame.view, [table(as_table(part), "contextInfo") for part in content.values()]
     around = next((part for part in parts if part), NOTHING)
     own_id, text, quote = frame.name_of(frame.own_id, frame.sender), text_of(content), _quote(around, frame)
-    mentioned = [address_of(each) for each in _texts(around, "mentionedJID")]
+    mentioned = [address_of(each) for each in texts(around, "mentionedJID")]
     names_me = any(view.is_me(each) for each in mentioned)
     media = media_refs(content, SourceMessage(where=frame.where, message_id=own_id, sent=frame.sent), once=once)
     forward = Quote(text=text, media=media) if yes(around, "isForwarded") and (text or media) else None
@@ -179,11 +179,6 @@ def _message(content: Raw, frame: _Frame, *, once: bool = False) -> Message:
         mentions_another=bool(mentioned) and not names_me,
         expires=frame.sent + timedelta(seconds=seconds) if seconds else None,
     )
-
-
-def _texts(raw: Raw, key: str) -> Sequence[str]:
-    found = raw.get(key)
-    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else ()
 
 
 def _quote(around: Raw, frame: _Frame) -> Quote | None:
@@ -240,10 +235,10 @@ def _reaction(reaction: Raw, frame: _Frame) -> Reaction:
 def _statuses(told: Raw, frame: _Frame) -> Iterator[DeliveryStatus]:
     """What became of messages of ours; what was read on the phone is no news."""
     state = _STATES.get(words(told, "Type") or "DELIVERED")
-    for stanza in _texts(told, "MessageIDs") if state is not None and not frame.is_own else ():
+    for stanza in texts(told, "MessageIDs") if state is not None and not frame.is_own else ():
         yield DeliveryStatus(
             conversation=frame.where,
-            id=f"{stanza}.{state}.{frame.author.id}",
+            id=f"{stanza}.{state}",  # one for all members of a group
             message_id=f"{stanza}.{OWN}",
             sent=unix_time(told, "Timestamp"),
             state=state or DeliveryState.DELIVERED,
@@ -255,8 +250,8 @@ def _membership(told: Raw, view: LinkedView) -> Unsupported:
     """A change of a group; one that concerns us says whether the agent is in it."""
     group = table(told, "GroupInfo") or told
     address = words(group, "JID")
-    joined = has(told, "GroupInfo") or any(view.is_me(each) for each in _texts(told, "Join"))
-    left = any(view.is_me(each) for each in _texts(told, "Leave"))
+    joined = has(told, "GroupInfo") or any(view.is_me(each) for each in texts(told, "Join"))
+    left = any(view.is_me(each) for each in texts(told, "Leave"))
     named = words(told, "SenderPN") or words(told, "Sender")
     what = next((says for key, says in _MEMBERS.items() if told.get(key)), "the group was changed")
     stamp = words(told, "ParticipantVersionID") or words(told, "CreateKey") or count(told, "Timestamp")
