@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from belino.adapters.signal.authors import SignalAccount
-from belino.adapters.signal.parse import SignalParseContext
+from belino.adapters.signal.authors import SignalAccount, SignalParseContext
 from belino.testing.clock import START
 
 FOLDER = Path(__file__).parent.parent / "samples" / "signal"

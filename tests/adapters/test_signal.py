@@ -9,8 +9,8 @@ import pytest
 from adapters.harness import LIMIT, until
 from adapters.signal_harness import Device, Devices, channel
 from belino.adapters.signal import Config
-from belino.adapters.signal.authors import SignalAccount
-from belino.adapters.signal.parse import SignalParseContext, parse
+from belino.adapters.signal.authors import SignalAccount, SignalParseContext
+from belino.adapters.signal.parse import parse
 from belino.domain.errors import AdapterError, ConfigError, Unauthorized, Unfindable
 from belino.domain.linking import LinksDevice
 from belino.domain.outcome import MessageOutcome

@@ -35,9 +35,19 @@ def recheck_after(refusals: int) -> float:
 class Retry:
     """Repeats a store call until it succeeds: a full disk delays it and loses nothing."""
 
-    def __init__(self, clock: Clock, rng: Random) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        rng: Random = _DICE,
+        *,
+        tries: float = TRIES,
+        report: Callable[[str], None] = lambda _problem: None,
+    ) -> None:
+        """`report` is called with each failure and its reason, and with an empty text when a call succeeds."""
         self._clock = clock
         self._rng = rng
+        self._tries = tries
+        self._report = report
         self.troubles: dict[str, str] = {}
         """Calls that are failing, each with the reason."""
 
@@ -47,12 +57,15 @@ class Retry:
         try:
             while True:
                 try:
-                    return await verb()
+                    done = await verb()
+                    self._report("")
+                    return done
                 except StoreError as error:
                     attempt += 1
-                    if attempt >= TRIES and not isinstance(error, StoreUnwritable):
+                    if attempt >= self._tries and not isinstance(error, StoreUnwritable):
                         raise
                     self.troubles[what] = reason_of(error)
+                    self._report(f"{what} cannot be stored: {self.troubles[what]}")
                     log.warning("%s waits for the store, attempt %d: %s", what, attempt, type(error).__name__)
                     await self._clock.sleep(backoff(attempt, rng=self._rng))
         finally:

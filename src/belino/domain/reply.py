@@ -120,6 +120,8 @@ class Parcel:
     """Shown below the text; an edit without any removes those of the message."""
     only_to: str | None = None
     """The id of the one person it is for, who gave the command `reply_to`; None for all in the conversation."""
+    quoted: str = field(default="", compare=False)
+    """The beginning of the message `reply_to`, as it is stored, for a platform where a reply carries what it quotes."""
     created: datetime | None = field(default=None, compare=False)
     """When it was put into the outbox: it cannot have arrived before."""
 

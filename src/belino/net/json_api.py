@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from belino.domain.errors import AdapterError, MediaTooLarge, Unanswered, Unreached
+from belino.domain.errors import AdapterError
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.domain.reply import SLOWEST_BYTES_A_SECOND
 from belino.net.client import header, http_date
 from belino.net.json_fields import Raw, from_json
 from belino.net.redact import Secret
-from belino.net.rest import Form, as_upload_errors
+from belino.net.rest import Form, as_upload_errors, changing_nothing, read_answer
 
 CALL_SECONDS = 30.0
 
@@ -58,11 +58,9 @@ class JsonApi(ABC):
 
     async def _get(self, name: str, url: str) -> JsonAnswer:
         """A GET, which changes nothing: without an answer nothing has happened."""
-        try:
+        with changing_nothing():
             async with self._http.request("GET", url, headers=self._bearer, timeout=CALL_SECONDS) as answer:
                 return await self._answered(name, answer)
-        except Unanswered as error:
-            raise Unreached(str(error)) from error
 
     async def _post(
         self, name: str, url: str, fields: Mapping[str, object], headers: Mapping[str, str] | None = None
@@ -75,22 +73,16 @@ class JsonApi(ABC):
         """Upload a file, which is invisible until a message names it: without an answer nothing has happened."""
         seconds, headers = CALL_SECONDS + form.length / SLOWEST_BYTES_A_SECOND, {**form.headers, **self._bearer}
         request = self._http.request("POST", url, headers=headers, body=form.chunks(), timeout=seconds)
-        try:
-            with as_upload_errors(form):
-                async with request as answer:
-                    return (await self._answered(name, answer)).told
-        except Unanswered as error:
-            raise Unreached(str(error)) from error
+        with changing_nothing(), as_upload_errors(form):
+            async with request as answer:
+                return (await self._answered(name, answer)).told
 
     @property
     def _bearer(self) -> Mapping[str, str]:
         return {"Authorization": f"Bearer {self._token.reveal()}"}
 
     async def _answered(self, name: str, answer: HttpAnswer) -> JsonAnswer:
-        try:
-            body = await answer.read(self.answer_bytes)
-        except MediaTooLarge:
-            raise Unanswered(f"{self.platform}'s answer to {name} is over {self.answer_bytes} bytes") from None
+        body = await read_answer(answer, limit=self.answer_bytes, whose=f"{self.platform}'s answer to {name}")
         told, is_empty = from_json(body), body.strip() in (b"", b"{}")
         read = JsonAnswer(status=answer.status, headers=answer.headers, told=told, is_empty=is_empty)
         if (error := self.error_of(name, read)) is not None:

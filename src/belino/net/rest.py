@@ -21,6 +21,7 @@ from belino.domain.errors import (
     AdapterError,
     ConfigError,
     MediaError,
+    MediaTooLarge,
     RateLimited,
     Unanswered,
     Unauthorized,
@@ -373,6 +374,23 @@ def clock_findings(name: str, platform: str, *, theirs: datetime | None, ours: d
     return (
         Finding(name=f"{name} clock", ok=good, says=says, cure="" if good else "Synchronise the local clock (NTP)."),
     )
+
+
+@contextmanager
+def changing_nothing() -> Iterator[None]:
+    """The errors of a call that changes nothing visible: without an answer nothing has happened."""
+    try:
+        yield
+    except Unanswered as error:
+        raise Unreached(str(error)) from error
+
+
+async def read_answer(answer: HttpAnswer, *, limit: int, whose: str) -> bytes:
+    """The body of the answer to a call that may have had its effect."""
+    try:
+        return await answer.read(limit)
+    except MediaTooLarge:
+        raise Unanswered(f"{whose} is over {limit} bytes") from None
 
 
 class UploadBody(Protocol):

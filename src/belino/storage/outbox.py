@@ -24,6 +24,7 @@ from belino.storage.parcels import (
     parcel_of,
     parcel_record,
     parcel_row,
+    quoted_by,
     settled,
     stored_file,
     take_up_files,
@@ -481,7 +482,7 @@ def _next(tx: Tx, conversation: int, now: int) -> TableRow | int | None:
 
 
 def _claimed(tx: Tx, row: TableRow, now: int, owner: str, open_file: OpenFile) -> ClaimedParcel:
-    parcel = parcel_of(row, open_file, buttons_of(tx, row["key"]))
+    parcel = parcel_of(row, open_file, buttons_of(tx, row["key"]), quoted_by(tx, row) if row["reply_to"] else "")
     died = row["state"] == ParcelState.SENDING
     doubt = Doubt(row["doubt"]).unanswered() if died else Doubt(row["doubt"])
     tx.execute(

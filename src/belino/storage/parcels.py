@@ -38,6 +38,7 @@ UNASKED = 0
 COMMANDED = -1
 """The turn of parcels that answer a command: messages of the conversation that no agent is told about."""
 CARRIED_AT_MOST = 2_000
+QUOTE_CHARS = 300
 _INSERT = """
 INSERT INTO parcels (key, channel, conversation, turn, kind, text, markup, plain, rich, files, reply_to, edits, trace,
     only_to, state, attempts, reason, created, changed, ready)
@@ -256,7 +257,16 @@ def buttons_of(tx: Tx, key: str) -> tuple[Button, ...]:
     return tuple(Button(key=row["key"], label=row["label"], style=row["style"]) for row in rows)
 
 
-def parcel_of(row: TableRow, open_file: OpenFile, buttons: tuple[Button, ...] = ()) -> Parcel:
+def quoted_by(tx: Tx, row: TableRow) -> str:
+    """The beginning of the message that a parcel replies to; empty if it is not stored, or is gone."""
+    found = tx.execute(
+        "SELECT substr(text, 1, ?) AS text FROM messages WHERE channel = ? AND platform_id = ? AND kind = 'message'",
+        (QUOTE_CHARS, row["channel"], row["reply_to"]),
+    ).fetchone()
+    return "" if found is None else str(found["text"])
+
+
+def parcel_of(row: TableRow, open_file: OpenFile, buttons: tuple[Button, ...] = (), quoted: str = "") -> Parcel:
     """A row as a parcel to send."""
     return Parcel(
         key=row["key"],
@@ -272,6 +282,7 @@ def parcel_of(row: TableRow, open_file: OpenFile, buttons: tuple[Button, ...] = 
         trace=row["trace"],
         buttons=buttons,
         only_to=row["only_to"],
+        quoted=quoted,
         created=from_micros(row["created"]),
     )
 

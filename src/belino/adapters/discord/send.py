@@ -31,7 +31,7 @@ from belino.domain.ports import Clock
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
 from belino.net.json_fields import Raw, as_table, as_tables, count, iso_time, tables, words
 from belino.net.redact import Secret
-from belino.net.rest import Form
+from belino.net.rest import Form, Latest
 from belino.net.tap import on_behalf
 
 log = logging.getLogger(__name__)
@@ -249,15 +249,13 @@ class ThreadStarter:
 
     def __init__(self, client: DiscordClient) -> None:
         self._client = client
-        self._names: OrderedDict[str, str] = OrderedDict()
+        self._names: Latest[str, str] = Latest(THREADS_KEPT)
         """The names of threads that may be opened."""
-        self.opened: OrderedDict[str, None] = OrderedDict()
+        self.opened: Latest[str, None] = Latest(THREADS_KEPT)
 
     def expect(self, message: str, text: str) -> None:
         """A message may be answered in a thread, which is named after its text."""
-        self._names[message] = " ".join(text.split())[:THREAD_NAME_CHARS].strip()
-        while len(self._names) > THREADS_KEPT:
-            self._names.popitem(last=False)
+        self._names.keep(message, " ".join(text.split())[:THREAD_NAME_CHARS].strip())
 
     def expects(self, thread: str) -> bool:
         return thread in self._names
@@ -273,9 +271,7 @@ class ThreadStarter:
                 raise PlaceClosed("Discord opens no thread here", reply_to=thread, is_told=False) from error
             told = {}
         self._names.pop(thread, None)
-        self.opened[thread] = None
-        while len(self.opened) > THREADS_KEPT:
-            self.opened.popitem(last=False)
+        self.opened.keep(thread, None)
         return told
 
 

@@ -1,17 +1,15 @@
 """Authors and conversations: people, groups and rooms as domain values, and a cache of their names."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from belino.adapters.line.client import LineClient
 from belino.domain.errors import AdapterError
 from belino.domain.message import UNKNOWN_AUTHOR, Author, ChatType, ConversationKey
 from belino.net.json_fields import Raw, line, table, words
-from belino.net.rest import RateLimits
+from belino.net.rest import Latest, RateLimits
 
 PLATFORM = "line"
 ELSEWHERE = "elsewhere"
@@ -22,8 +20,6 @@ LEARN_SECONDS = 2.0
 """LINE takes a webhook that is slow to answer for a broken one."""
 AGAIN_SECONDS = 300.0
 """After this time a failed name is fetched again."""
-
-T = TypeVar("T")
 
 _KINDS = {"user": "userId", "group": "groupId", "room": "roomId"}
 _PLACES = {"C": "group", "R": "room"}
@@ -82,9 +78,9 @@ class LineNames:
     def __init__(self, client: LineClient, limits: RateLimits) -> None:
         self._client = client
         self._limits = limits
-        self._names: OrderedDict[str, str] = OrderedDict()
-        self._languages: OrderedDict[str, str] = OrderedDict()
-        self._not_before: OrderedDict[str, float] = OrderedDict()
+        self._names: Latest[str, str] = Latest(MOST_NAMES)
+        self._languages: Latest[str, str] = Latest(MOST_NAMES)
+        self._not_before: Latest[str, float] = Latest(MOST_NAMES)
 
     @property
     def book(self) -> NameBook:
@@ -95,7 +91,7 @@ class LineNames:
         now = self._client.clock.monotonic()
         wanted = {own: path for own, path in _paths(events) if self._is_wanted(own, now)}
         for own in wanted:  # until it is known, no other event waits for it
-            _keep(self._not_before, own, now + AGAIN_SECONDS)
+            self._not_before.keep(own, now + AGAIN_SECONDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(LEARN_SECONDS):
                 for own, path in wanted.items():
@@ -106,8 +102,10 @@ class LineNames:
             told = await self._limits.call(path[0], lambda: self._client.get(*path))
         except AdapterError:
             return
-        _keep(self._names, own, line(told, "displayName") or line(told, "groupName"))
-        _keep(self._languages, own, words(told, "language"))
+        if name := line(told, "displayName") or line(told, "groupName"):
+            self._names.keep(own, name)
+        if language := words(told, "language"):
+            self._languages.keep(own, language)
 
     def _is_wanted(self, own: str, now: float) -> bool:
         return own not in self._names and self._not_before.get(own, 0.0) <= now
@@ -123,10 +121,3 @@ def _paths(events: Iterable[Raw]) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield place, ("group", place, "summary")
         if user:
             yield user, (kind, place, "member", user) if kind else ("profile", user)
-
-
-def _keep(kept: OrderedDict[str, T], own: str, value: T) -> None:
-    if value:
-        kept[own] = value
-    while len(kept) > MOST_NAMES:
-        kept.popitem(last=False)

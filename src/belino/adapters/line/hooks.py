@@ -1,13 +1,12 @@
 """Hooks: webhook calls, whose signature over the raw bytes is checked first, and the reply tokens that they bring."""
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from belino.adapters.line.authors import channel_of
 from belino.domain.ports import Clock
 from belino.net.json_fields import Raw, table, tables, unix_time, whole, words, yes
-from belino.net.rest import HookSignature
+from belino.net.rest import HookSignature, Latest
 
 SIGNATURE = HookSignature(header="x-line-signature", spelled="base64")
 EARLY_OR_LATE = timedelta(minutes=5)
@@ -62,7 +61,7 @@ class ReplyTokens:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._open: list[ReplyToken] = []
-        self._quotes: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._quotes: Latest[tuple[str, str], str] = Latest(MOST_TOKENS)
 
     def note(self, event: Raw) -> None:
         """Keep the tokens of an event; those of one that is delivered again may be used up or too old."""
@@ -76,11 +75,8 @@ class ReplyTokens:
 
     def note_quote(self, channel: str, message_id: str, token: str) -> None:
         """Keep the token that a message is quoted by; it stays valid."""
-        if not (message_id and token):
-            return
-        self._quotes[channel, message_id] = token
-        while len(self._quotes) > MOST_TOKENS:
-            self._quotes.popitem(last=False)
+        if message_id and token:
+            self._quotes.keep((channel, message_id), token)
 
     def quote(self, channel: str, message_id: str | None) -> str:
         """The token to quote a message by; empty if it is not known."""

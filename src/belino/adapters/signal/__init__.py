@@ -3,45 +3,45 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from itertools import count
+from math import inf
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from belino.adapters.signal.auth import accounts, find_account, link_device
-from belino.adapters.signal.authors import PLATFORM, ContactBook, SignalAccount, address
+from belino.adapters.signal.authors import (
+    GROUP,
+    PLATFORM,
+    SignalAccount,
+    SignalParseContext,
+    address,
+    known_places,
+    own_uuid,
+)
 from belino.adapters.signal.capabilities import FILE_BYTES, LIMITS, WORKS, limits_of
 from belino.adapters.signal.client import SignalClient
 from belino.adapters.signal.doctor import START, check_account
 from belino.adapters.signal.errors import RECIPIENTS, SAFETY_NUMBER, not_reached
-from belino.adapters.signal.media import SignalFile
-from belino.adapters.signal.parse import (
-    CHANGED_KEY,
-    SignalParseContext,
-    context_from_json,
-    context_to_json,
-    edition_of,
-    parse,
-    timer_of,
-)
-from belino.adapters.signal.send import SentMessage, delete, mark_read, named, react, send, show_typing
-from belino.adapters.signal.socket import EventSocket
+from belino.adapters.signal.media import open_file
+from belino.adapters.signal.parse import CHANGED_KEY, context_from_json, context_to_json, parse, timer_of
+from belino.adapters.signal.send import act, named, send
+from belino.adapters.signal.socket import listen
 from belino.aio.deadline import beside
-from belino.aio.retry import backoff
-from belino.domain.errors import AdapterError, ConfigError, MediaError, StoreError, Undeliverable, Unfindable, reason_of
+from belino.aio.retry import Retry
+from belino.domain.errors import AdapterError, ConfigError, MediaError, Undeliverable, Unfindable
 from belino.domain.limits import Capabilities, Limits
 from belino.domain.linking import LinkCode
 from belino.domain.media import MediaRef
-from belino.domain.message import Arrival, ConversationKey, Message
+from belino.domain.message import Arrival, ConversationKey, Edit, Message
 from belino.domain.outcome import Finding, MessageOutcome
-from belino.domain.ports import Accept, AdapterContext, DraftsShown, Question, Taken, pause_between_drafts
-from belino.domain.reply import UNFINISHED, Parcel, Receipt
-from belino.net.json_fields import Raw, as_tables, from_json, line, table, words
-from belino.net.rest import RateLimits, check_base_url
+from belino.domain.ports import Accept, AdapterContext, DraftsShown, Question, pause_between_drafts
+from belino.domain.reply import UNFINISHED, OutgoingFile, Parcel, Receipt
+from belino.net.json_fields import Raw, as_tables, from_json, line, table, texts_by_key, words
+from belino.net.rest import Latest, RateLimits, check_base_url
 
 REF_LETTERS = "sg"
 DEFAULT_URL = "http://localhost:8080"
@@ -49,11 +49,7 @@ API, STORE = "signal-cli", "store"
 DRAFT_PAUSES = 4.0, 8.0
 MOST_EDITS = 9
 """Signal's apps edit a message ten times at most; the last edit is the answer."""
-MOST_KEPT = 500
-QUOTE_CHARS = 300
-
-K = TypeVar("K")
-V = TypeVar("V")
+MOST_NAMES, MOST_UNREAD = 5_000, 500
 
 SETUP = (
     Question(
@@ -122,32 +118,31 @@ class Adapter:
             context.http, context.clock, url=config.url, account=config.number, works=lambda: context.report(API)
         )
         self._limits = RateLimits("Signal", context.clock)
+        self._insist = Retry(context.clock, tries=inf, report=lambda why: context.report(STORE, why))
         self._me = SignalAccount(number=config.number)
-        self._book = ContactBook()
         self._let_in = asyncio.Event()
-        self._aliases: dict[str, str] = {}
+        self._names: Latest[str, str] = Latest(MOST_NAMES)
+        """By person or channel."""
+        self._timers: Latest[str, int] = Latest(MOST_NAMES)
+        """Seconds after which messages of a channel vanish; 0 if they do not."""
+        self._aliases: Latest[str, str] = Latest()
         """The first ids of edited messages, by the ids of their editions; kept in the cursor."""
-        self._places: dict[str, str] = {}
-        self._texts: dict[str, str] = {}
-        """Texts that an answer may quote, by channel and message; of messages without a timer."""
-        self._edits: dict[str, int] = {}
-        self._read: asyncio.Queue[Message] = asyncio.Queue(MOST_KEPT)
+        self._places: Latest[str, str] = Latest()
+        self._edits: Latest[str, int] = Latest()
+        self._read: asyncio.Queue[Message] = asyncio.Queue(MOST_UNREAD)
         """Messages whose senders are to see that they were read."""
-        self._sent: dict[str, Receipt] = {}
-        self._synced: dict[tuple[str, str], Receipt] = {}
-        """What our other devices report as sent, by channel and text."""
+        self._sent: Latest[str, Receipt] = Latest()
+        """What we sent, by key, and what our other devices report as sent, by channel and text."""
         if config.shared_folder is not None:
             self.limits = limits_of(FILE_BYTES)
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
         """Listen until cancelled; the cursor holds the ids of edited messages."""
         self._let_in.clear()
-        held = from_json(cursor or "")
-        self._aliases = {own: words(held, own) for own in held}
+        self._aliases.update(texts_by_key(from_json(cursor or "")))
         await self._introduce()
-        lines = EventSocket(self._client, self._context.clock, self._let_in.set)
         async with beside(self._tell_read()):
-            await lines.listen(lambda event: self._take(event, accept))
+            await listen(self._client, self._let_in.set, lambda event: self._take(event, accept))
 
     async def connected(self) -> None:
         """Wait until the daemon hands out our events."""
@@ -156,45 +151,52 @@ class Adapter:
     async def send(self, parcel: Parcel) -> Receipt:
         """Send one message with its files, or an edit."""
         await self._identify()
-        channel, files = parcel.conversation.channel, parcel.files
-        edits = parcel.edits or ""
+        channel = parcel.conversation.channel
+        async with self._lent(parcel.files) as paths:
+            timer = self._timers.get(channel, 0)
+            work = partial(send, self._client, parcel, me=self._me, paths=paths, timer=timer)
+            receipt, results = await self._limits.call(channel, work)
+        if results:
+            self._context.report(RECIPIENTS, not_reached(results), is_note=True)
+        self._sent.keep(parcel.key, receipt)
+        self._places.keep(receipt.message_id, channel)
+        return receipt
+
+    @asynccontextmanager
+    async def _lent(self, files: Sequence[OutgoingFile]) -> AsyncIterator[list[str] | None]:
+        """The paths of copies in the shared folder; None without one."""
+        folder = self._config.shared_folder
         async with AsyncExitStack() as lent:
-            paths: list[str] | None = None
-            if files and self._config.shared_folder is not None:
-                opened = [self._context.lend(self._config.shared_folder, file) for file in files]
-                try:
-                    paths = [str(await lent.enter_async_context(each)) for each in opened]
-                except MediaError as error:
-                    raise Undeliverable(f"{files[0].name} cannot be handed to signal-cli: {error}") from error
-            work = partial(
-                send,
-                self._client,
-                parcel,
-                me=self._me,
-                paths=paths,
-                quoted=self._texts.get(f"{channel} {parcel.reply_to}", ""),
-                timer=self._book.timers.get(channel, 0),
-                edits=edits,
-            )
-            sent = await self._limits.call(channel, work)
-        return self._note(parcel, sent)
+            try:
+                opened = [self._context.lend(folder, file) for file in files] if folder else []
+                paths = [str(await lent.enter_async_context(each)) for each in opened]
+            except MediaError as error:
+                raise Undeliverable(f"{files[0].name} cannot be handed to signal-cli: {error}") from error
+            yield paths if folder else None
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Edit a message; a draft that was edited often enough waits for its answer."""
         times = self._edits.get(message_id, 0)
         if times >= MOST_EDITS and parcel.text.endswith(UNFINISHED):
             return Receipt(message_id=message_id, sent=self._context.clock.now())
-        _keep(self._edits, message_id, times + 1)
+        self._edits.keep(message_id, times + 1)
         return await self.send(replace(parcel, edits=message_id, reply_to=None))
 
     async def delete(self, conversation: ConversationKey, message_id: str) -> None:
         """Delete a message for everyone."""
-        await self._limits.call(conversation.channel, lambda: delete(self._client, conversation, message_id, self._me))
+        await self._act("remoteDelete", conversation, targetTimestamp=named(message_id, self._me)[0])
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
-        """Set our reaction, or remove it."""
+        """Set or remove our reaction; Signal has one for each person, and a later one replaces it."""
         await self._identify()
-        work = partial(react, self._client, conversation, message_id, emoji, me=self._me, added=added)
+        stamp, author = named(message_id, self._me)
+        if not stamp:
+            raise Undeliverable("this is no message that Signal knows")
+        target = {"targetAuthor": author, "targetTimestamp": stamp, "remove": not added}
+        await self._act("sendReaction", conversation, emoji=emoji, **target)
+
+    async def _act(self, method: str, conversation: ConversationKey, **params: object) -> None:
+        work = partial(act, self._client, method, conversation, **params)
         await self._limits.call(conversation.channel, work)
 
     async def direct(self, sender: str) -> str:
@@ -203,24 +205,24 @@ class Adapter:
 
     def draft_pause(self, conversation: ConversationKey) -> float | None:
         """Slow, because every change is a message to Signal."""
-        direct = not conversation.channel.startswith("group.")
+        direct = not conversation.channel.startswith(GROUP)
         return pause_between_drafts(self._config.drafts, direct=direct, pauses=DRAFT_PAUSES)
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
-        """Show typing, which is all that Signal shows."""
-        await show_typing(self._client, conversation)
+        """Show typing, which is all that Signal shows; it ends after 15 seconds or with the message."""
+        await act(self._client, "sendTyping", conversation)
 
     async def find_sent(self, parcel: Parcel) -> Receipt | None:
         """The message that a parcel became, if we or another device of the account know."""
-        place = (parcel.conversation.channel, parcel.plain or parcel.text)
-        found = self._sent.get(parcel.key) or (None if parcel.files else self._synced.get(place))
+        said = f"{parcel.conversation.channel} {parcel.plain or parcel.text}"
+        found = self._sent.get(parcel.key) or (None if parcel.files else self._sent.get(said))
         if found is None or (parcel.created is not None and found.sent < parcel.created):
             raise Unfindable("Signal keeps no messages, and no other device of the account reported it")
         return found
 
     def open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Read the bytes of a ref from the daemon, which holds them."""
-        return SignalFile(self._client, self._context.clock, ref).open()
+        return open_file(self._client, ref)
 
     async def check(self) -> Sequence[Finding]:
         """Daemon, account, safety numbers and clock, for the doctor."""
@@ -246,52 +248,45 @@ class Adapter:
             await self._introduce()
 
     async def _introduce(self) -> None:
-        self._me = await find_account(self._client)
-        self._book.learn_contacts(as_tables(await self._client.look("listContacts", {"allRecipients": True})))
-        self._book.learn_groups(as_tables(await self._client.look("listGroups")))
+        number = await find_account(self._client)
+        contacts = as_tables(await self._client.look("listContacts", {"allRecipients": True}))
+        self._me = SignalAccount(number=number, uuid=own_uuid(contacts, number))
+        for own, name, timer in known_places(contacts, as_tables(await self._client.look("listGroups"))):
+            self._timers.keep(own, timer)
+            if name:
+                self._names.keep(own, name)
 
     async def _take(self, event: Raw, accept: Accept) -> None:
-        """Commit the arrivals of an event."""
+        """Commit the arrivals of an event, however long that takes: the daemon does not hand it out again."""
         envelope = table(event, "envelope")
         if not self._me.number:  # a daemon for one account names it only here
             self._me = replace(self._me, number=words(event, "account"))
-        self._book.name(address(envelope, "source"), line(envelope, "sourceName"))
+        who, name = address(envelope, "source"), line(envelope, "sourceName")
+        if who and name:
+            self._names.keep(who, name)
         view = self._view()
         if (timer := timer_of(event, view)) is not None:
-            self._book.time(*timer)
-        if (edition := edition_of(event, view)) is not None:
-            _keep(self._aliases, *edition)
+            self._timers.keep(*timer)
         if words(table(event, "exception"), "type") == CHANGED_KEY:
-            who = line(envelope, "sourceName") or address(envelope, "source")
-            self._context.report(SAFETY_NUMBER, f"the safety number of {who} changed; `belino doctor`", is_note=True)
+            says = f"the safety number of {name or who} changed; `belino doctor`"
+            self._context.report(SAFETY_NUMBER, says, is_note=True)
         arrivals = parse(event, view)
         self._context.parsed(event, lambda: context_to_json(view, event), arrivals)
         for arrival in arrivals:
-            taken = await self._stored(accept, arrival, json.dumps(self._aliases) if edition else None)
+            cursor = None
+            if isinstance(arrival, Edit):
+                self._aliases.keep(arrival.id, arrival.message_id)
+                cursor = json.dumps(self._aliases)
+            taken = await self._insist("what arrives", partial(accept, arrival, cursor=cursor))
             if isinstance(arrival, Message):
                 self._heard(arrival, will_answer=taken.outcome is MessageOutcome.WAITING)
 
-    async def _stored(self, accept: Accept, arrival: Arrival, cursor: str | None) -> Taken:
-        """Store an arrival, however long that takes: the daemon gives none of what it has handed out again."""
-        for attempt in count(1):
-            try:
-                taken = await accept(arrival, cursor=cursor)
-            except StoreError as error:
-                self._context.report(STORE, f"what arrives cannot be stored: {reason_of(error)}")
-                await self._context.clock.sleep(backoff(attempt))
-            else:
-                self._context.report(STORE)
-                return taken
-        raise AssertionError("the attempts do not end")
-
     def _heard(self, message: Message, *, will_answer: bool) -> None:
-        """Note what an answer may need, and tell the sender that the agent read it."""
-        channel = message.conversation.channel
-        if message.expires is None:
-            _keep(self._texts, f"{channel} {message.id}", message.text[:QUOTE_CHARS])
+        """Note what may be asked for later, and have the sender told that the agent read it."""
         if message.author.is_agent:
-            _keep(self._synced, (channel, message.text), Receipt(message_id=message.id, sent=message.sent))
-            _keep(self._places, message.id, channel)
+            channel = message.conversation.channel
+            self._sent.keep(f"{channel} {message.text}", Receipt(message_id=message.id, sent=message.sent))
+            self._places.keep(message.id, channel)
         if will_answer and self._config.read_receipts and message.author.id != self._me.id and not self._read.full():
             self._read.put_nowait(message)
 
@@ -299,35 +294,21 @@ class Adapter:
         """Send read receipts, beside the stream: what the daemon has handed out is to be stored first."""
         while True:
             message = await self._read.get()
+            writer = replace(message.conversation, channel=message.author.id)
+            stamp = named(message.id, self._me)[0]
             try:
-                await mark_read(self._client, message.author.id, named(message.id, self._me)[0])
+                await act(self._client, "sendReceipt", writer, targetTimestamp=stamp, type="read")
             except AdapterError as error:
                 self._context.report("receipts", f"read receipts: {error}", is_note=True)
             else:
                 self._context.report("receipts")
-
-    def _note(self, parcel: Parcel, sent: SentMessage) -> Receipt:
-        """Note the results of a send; those whom it did not reach are told in the account's health."""
-        if sent.results:
-            self._context.report(RECIPIENTS, not_reached(sent.results), is_note=True)
-        _keep(self._sent, parcel.key, sent.receipt)
-        _keep(self._places, sent.receipt.message_id, parcel.conversation.channel)
-        return sent.receipt
 
     def _view(self, received: datetime | None = None) -> SignalParseContext:
         return SignalParseContext(
             account=self._context.account,
             me=self._me,
             received=received or self._context.clock.now(),
-            names=self._book.names,
+            names=self._names,
             aliases=self._aliases,
             places=self._places,
         )
-
-
-def _keep(kept: dict[K, V], key: K, value: V) -> None:
-    """Keep the newest of something."""
-    kept.pop(key, None)
-    kept[key] = value
-    if len(kept) > MOST_KEPT:
-        del kept[next(iter(kept))]

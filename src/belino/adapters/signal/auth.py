@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
-from belino.adapters.signal.authors import SignalAccount, own_uuid
 from belino.adapters.signal.client import SignalClient
 from belino.adapters.signal.errors import LINK, NO_METHOD, USER_ERROR, SignalRefused
 from belino.domain.errors import AdapterError, Unauthorized
@@ -20,7 +19,7 @@ DEVICE = "belino"
 async def accounts(client: SignalClient) -> tuple[str, ...] | None:
     """The phone numbers that the daemon serves; None if it was started for one account and does not say which."""
     try:
-        told = (await client.ask("listAccounts", own=False)).result
+        told = await client.call("listAccounts", own=False)
     except SignalRefused as error:
         if error.code != NO_METHOD:
             raise
@@ -28,8 +27,8 @@ async def accounts(client: SignalClient) -> tuple[str, ...] | None:
     return tuple(words(each, "number") for each in as_tables(told))
 
 
-async def find_account(client: SignalClient) -> SignalAccount:
-    """The account we are: the configured one, or the only one that the daemon has."""
+async def find_account(client: SignalClient) -> str:
+    """The number we are: the configured one, or the only one that the daemon has; empty if it does not say."""
     served = await accounts(client)
     number = client.account
     if served is not None and not number:
@@ -38,20 +37,20 @@ async def find_account(client: SignalClient) -> SignalAccount:
         number = served[0] if served else ""
     if served is not None and number not in served:
         raise Unauthorized(f"the daemon does not serve {number or 'any account'}; {LINK}")
-    client.account = number if served is not None else client.account
-    contacts = as_tables(await client.look("listContacts", {"allRecipients": True}))
-    return SignalAccount(number=number, uuid=own_uuid(contacts, number))
+    client.account = number
+    return number
 
 
 async def link_device(client: SignalClient) -> AsyncIterator[LinkCode]:
     """Codes to scan, each until Signal ends it, until the phone has linked the device."""
     for _ in range(CODES):
-        told = as_table((await client.ask("startLink", own=False)).result)
+        told = as_table(await client.call("startLink", own=False))
         if not (uri := words(told, "deviceLinkUri")):
             raise AdapterError("signal-cli returned no code to link a device with; is it started for one account?")
         yield LinkCode(scan=uri, until=client.clock.now() + timedelta(seconds=CODE_SECONDS))
         try:
-            await client.ask("finishLink", {"deviceLinkUri": uri, "deviceName": DEVICE}, wait=FINISH_SECONDS, own=False)
+            named = {"deviceLinkUri": uri, "deviceName": DEVICE}
+            await client.call("finishLink", named, wait=FINISH_SECONDS, own=False)
         except SignalRefused as error:
             if error.code != USER_ERROR or "timed out" not in error.said:
                 raise AdapterError(f"the device could not be linked: {error.said or error.code}") from error

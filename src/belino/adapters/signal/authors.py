@@ -1,14 +1,15 @@
 """Authors and conversations: people by their service id, groups by theirs, and messages by author and time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from belino.domain.message import UNKNOWN_AUTHOR, UNKNOWN_NAME, Author, ChatType, ConversationKey
+from belino.domain.message import UNKNOWN_AUTHOR, UNKNOWN_NAME, Author, ConversationKey
 from belino.net.json_fields import Raw, count, line, table, words
+from belino.net.message_lines import joined
 
 PLATFORM = "signal"
 GROUP = "group."
-MOST_NAMES = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,39 +29,55 @@ class SignalAccount:
         return bool((self.uuid and uuid == self.uuid) or (self.number and number == self.number))
 
 
-@dataclass(slots=True, kw_only=True)
-class ContactBook:
-    """The names and timers that the daemon knows, by conversation or person."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalParseContext:
+    """What parsing an envelope needs to know besides it."""
 
-    names: dict[str, str] = field(default_factory=dict)
-    timers: dict[str, int] = field(default_factory=dict)
-    """Seconds after which messages of a channel vanish, where there is a timer."""
+    account: str
+    me: SignalAccount
+    received: datetime
+    names: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """The first id of messages that were edited, by the id of each edition."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """The channels of messages that we sent, by their id: receipts do not name their group."""
 
-    def name(self, own: str, name: str) -> None:
-        if own and name and len(self.names) < MOST_NAMES:
-            self.names[own] = name
+    def author(self, raw: Raw, prefix: str) -> Author:
+        """The author in an address; its name may be anything and may change, only the id counts."""
+        own, number = address(raw, prefix), words(raw, _key(prefix, "number"))
+        if not own:
+            return UNKNOWN_AUTHOR
+        is_me = self.me.is_me(raw, prefix)
+        name = line(raw, _key(prefix, "name")) or self.names.get(own, "")
+        others = (number,) if number and name else ()
+        own = self.me.id if is_me else own
+        return Author(id=own, name=name or number or UNKNOWN_NAME, is_agent=is_me, other_names=others)
 
-    def time(self, channel: str, seconds: int) -> None:
-        if seconds > 0:
-            self.timers[channel] = seconds
-        else:
-            self.timers.pop(channel, None)
+    def message_id(self, timestamp: int | None, raw: Raw, prefix: str) -> str:
+        """Signal names a message by author and time: the time alone is our own; two people may share another."""
+        own = address(raw, prefix)
+        return str(timestamp or 0) if self.me.is_me(raw, prefix) or not own else f"{timestamp or 0}.{own}"
 
-    def learn_contacts(self, contacts: tuple[Raw, ...]) -> None:
-        """Learn from `listContacts`."""
-        for contact in contacts:
-            profile = table(contact, "profile")
-            given = " ".join(part for part in (line(profile, "givenName"), line(profile, "familyName")) if part)
-            own = words(contact, "uuid") or words(contact, "number")
-            self.name(own, line(contact, "name") or given)
-            self.time(own, count(contact, "messageExpirationTime") or 0)
+    def stored_id(self, timestamp: int | None, raw: Raw, prefix: str) -> str:
+        """The id under which a message is stored: that of its first edition."""
+        own = self.message_id(timestamp, raw, prefix)
+        return self.aliases.get(own, own)
 
-    def learn_groups(self, groups: tuple[Raw, ...]) -> None:
-        """Learn from `listGroups`."""
-        for group in groups:
-            if own := words(group, "id"):
-                self.name(f"{GROUP}{own}", line(group, "name"))
-                self.time(f"{GROUP}{own}", count(group, "messageExpirationTime") or 0)
+    def conversation(self, message: Raw, other: str) -> ConversationKey:
+        """The group of a message, or the direct messages with a person."""
+        group = words(table(message, "groupInfo"), "groupId")
+        channel = f"{GROUP}{group}" if group else other or "elsewhere"
+        return ConversationKey(platform=PLATFORM, account=self.account, channel=channel)
+
+
+def known_places(contacts: tuple[Raw, ...], groups: tuple[Raw, ...]) -> Iterator[tuple[str, str, int]]:
+    """The id, the name and the timer, in seconds, of each person and group that the daemon lists."""
+    for contact in contacts:
+        profile = table(contact, "profile")
+        given = joined(line(profile, "givenName"), line(profile, "familyName"), by=" ")
+        yield address(contact), line(contact, "name") or given, count(contact, "messageExpirationTime") or 0
+    for group in groups:
+        yield f"{GROUP}{words(group, 'id')}", line(group, "name"), count(group, "messageExpirationTime") or 0
 
 
 def address(raw: Raw, prefix: str = "") -> str:
@@ -68,37 +85,10 @@ def address(raw: Raw, prefix: str = "") -> str:
     return words(raw, _key(prefix, "uuid")) or words(raw, _key(prefix, "number")) or words(raw, prefix)
 
 
-def author(raw: Raw, prefix: str, me: SignalAccount, names: Mapping[str, str]) -> Author:
-    """The author in an address; its name may be anything and may change, only the id counts."""
-    own = address(raw, prefix)
-    if not own:
-        return UNKNOWN_AUTHOR
-    if me.is_me(raw, prefix):
-        own = me.id
-    number = words(raw, _key(prefix, "number"))
-    name = line(raw, _key(prefix, "name")) or names.get(own, "")
-    return Author(
-        id=own,
-        name=name or number or UNKNOWN_NAME,
-        is_agent=me.is_me(raw, prefix),
-        other_names=(number,) if number and name else (),
-    )
-
-
-def message_id(timestamp: int | None, raw: Raw, prefix: str, me: SignalAccount) -> str:
-    """Signal names a message by its author and time: the time alone is our own; two people may share another."""
-    own = address(raw, prefix)
-    return str(timestamp or 0) if me.is_me(raw, prefix) or not own else f"{timestamp or 0}.{own}"
-
-
-def conversation(account: str, message: Raw, other: str) -> ConversationKey:
-    """The group of a message, or the direct messages with a person."""
-    group = words(table(message, "groupInfo"), "groupId") or words(message, "groupId")
-    return ConversationKey(platform=PLATFORM, account=account, channel=f"{GROUP}{group}" if group else other)
-
-
-def chat_type(where: ConversationKey) -> ChatType:
-    return ChatType.GROUP if where.channel.startswith(GROUP) else ChatType.DIRECT
+def place_of(channel: str) -> dict[str, object]:
+    """The fields of a call that name a group or a person."""
+    is_group = channel.startswith(GROUP)
+    return {"groupId": channel.removeprefix(GROUP)} if is_group else {"recipient": channel}
 
 
 def own_uuid(contacts: tuple[Raw, ...], number: str) -> str:

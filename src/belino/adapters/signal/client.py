@@ -5,18 +5,17 @@ import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
 from belino.adapters.signal.errors import LINK, error_of
-from belino.domain.errors import AdapterError, MediaTooLarge, Unanswered, Unauthorized, Unreached
+from belino.domain.errors import AdapterError, Unanswered, Unauthorized
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.domain.reply import SLOWEST_BYTES_A_SECOND, OutgoingFile
 from belino.net.client import error_for, header, http_date
 from belino.net.json_fields import Raw, as_table, from_json, table
-from belino.net.rest import FILES, JsonFiles, as_upload_errors
-from belino.net.stream import base64_decoded
+from belino.net.rest import FILES, JsonFiles, as_upload_errors, changing_nothing, read_answer
+from belino.net.stream import base64_decoded, sent_events
 
 CALL_SECONDS = 30.0
 # A group of a thousand members with their labels, in the longest list.
@@ -27,14 +26,6 @@ SILENCE_SECONDS = 45.0
 
 _JSON = "application/json"
 _DATA = re.compile(rb'"data"\s*:\s*"')
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignalAnswer:
-    """The result of a call, and the daemon's time."""
-
-    result: object
-    date: datetime | None
 
 
 class SignalClient:
@@ -48,31 +39,25 @@ class SignalClient:
         self._url = url.rstrip("/")
         self._works = works
 
-    async def call(self, method: str, params: Mapping[str, object] | None = None, *, wait: float = 0.0) -> object:
-        """Call a method; `wait` is how long the daemon may take for it."""
-        return (await self.ask(method, params, wait=wait)).result
-
-    async def ask(
+    async def call(
         self, method: str, params: Mapping[str, object] | None = None, *, wait: float = 0.0, own: bool = True
-    ) -> SignalAnswer:
-        """`own`: the method is one of an account's."""
+    ) -> object:
+        """Call a method, of an account if `own`; `wait` is how long the daemon may take for it."""
         body = json.dumps(self._request(method, params or {}, own=own)).encode()
         async with self._post(body, {"Content-Type": _JSON}, wait) as answer:
             return await self._answered(method, answer)
 
     async def look(self, method: str, params: Mapping[str, object] | None = None) -> object:
         """Call a method that changes nothing: without an answer nothing has happened."""
-        try:
+        with changing_nothing():
             return await self.call(method, params)
-        except Unanswered as error:
-            raise Unreached(str(error)) from error
 
     async def upload(self, method: str, params: Mapping[str, object], files: Sequence[OutgoingFile]) -> object:
         """Call a method with files as its attachments, written into the request as they are read."""
         body = JsonFiles(self._request(method, {**params, "attachments": [FILES]}, own=True), files)
         with as_upload_errors(body):
             async with self._post(body.chunks(), body.headers, body.length / SLOWEST_BYTES_A_SECOND) as answer:
-                return (await self._answered(method, answer)).result
+                return await self._answered(method, answer)
 
     @asynccontextmanager
     async def open_file(self, method: str, params: Mapping[str, object]) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -90,11 +75,19 @@ class SignalClient:
             self._works()
             yield base64_decoded(head[found.end() :], chunks)
 
-    def events(self) -> AbstractAsyncContextManager[HttpAnswer]:
-        """The stream of events; an account that the daemon does not serve is refused with 400."""
+    @asynccontextmanager
+    async def events(self) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The stream of events, each as JSON."""
         query = f"?{urlencode({'account': self.account})}" if self.account else ""
         headers = {"Accept": "text/event-stream"}
-        return self._http.request("GET", f"{self._url}/api/v1/events{query}", headers=headers, timeout=SILENCE_SECONDS)
+        async with self._http.request(
+            "GET", f"{self._url}/api/v1/events{query}", headers=headers, timeout=SILENCE_SECONDS
+        ) as answer:
+            if answer.status == 400:
+                raise Unauthorized(f"the daemon does not serve this account; {LINK}")
+            if answer.status != 200:
+                raise AdapterError(f"the daemon hands out no events (status {answer.status})")
+            yield sent_events(answer.chunks())
 
     async def check(self) -> datetime | None:
         """The daemon's time, if it runs."""
@@ -113,15 +106,12 @@ class SignalClient:
         url = f"{self._url}/api/v1/rpc"
         return self._http.request("POST", url, headers=headers, body=body, timeout=CALL_SECONDS + wait)
 
-    async def _answered(self, method: str, answer: HttpAnswer) -> SignalAnswer:
-        try:
-            told = from_json(await answer.read(ANSWER_BYTES))
-        except MediaTooLarge:
-            raise Unanswered(f"signal-cli's answer to {method} is over {ANSWER_BYTES} bytes") from None
+    async def _answered(self, method: str, answer: HttpAnswer) -> object:
+        told = from_json(await read_answer(answer, limit=ANSWER_BYTES, whose=f"signal-cli's answer to {method}"))
         if "result" not in told:
             raise self._error(method, answer, told)
         self._works()
-        return SignalAnswer(result=told["result"], date=http_date(header(answer.headers, "date")))
+        return told["result"]
 
     def _error(self, method: str, answer: HttpAnswer, told: Raw) -> AdapterError:
         if raw := table(told, "error"):
@@ -130,10 +120,3 @@ class SignalClient:
         if answer.status == 421:
             return AdapterError("the daemon refuses this name of its host; name it in url as in its --http")
         return failed or Unanswered(f"signal-cli's answer to {method} cannot be read")
-
-
-def not_served(status: int) -> AdapterError | None:
-    """The error of a refused stream of events."""
-    if status == 400:
-        return Unauthorized(f"the daemon does not serve this account; {LINK}")
-    return AdapterError(f"the daemon hands out no events (status {status})") if status != 200 else None

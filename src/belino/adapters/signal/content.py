@@ -3,31 +3,29 @@
 from collections.abc import Iterator, Mapping
 
 from belino.adapters.signal.authors import address
-from belino.net.json_fields import Raw, count, has, line, table, tables, words, yes
+from belino.net.json_fields import Raw, count, has, line, one_line, table, tables, texts, words, yes
+from belino.net.message_lines import MOST_LINES, contact_line, joined, poll_lines
 
-MOST_LINES = 50
 MOST_MENTIONS = 100
 ADDRESS_CHARS = 2_048
 
-STORY = "a story, which belino does not read"
 VIEW_ONCE = "Media to be viewed once, which belino does not open or keep; ask for it as an ordinary message"
-TIMER = "the timer of disappearing messages was changed"
-_EVENTS = {
-    "payment": "a payment",
-    "pollVote": "a vote in a poll",
-    "pollTerminate": "a poll was ended",
-    "pinMessage": "a message was pinned",
-    "unpinMessage": "a message was unpinned",
-    "giftBadge": "a gift badge",
-    "sticker": "a sticker",
-    "storyContext": "an answer to a story without text",
+_KINDS = {
+    "payment": ("a payment", False),
+    "pollVote": ("a vote in a poll", True),
+    "pollTerminate": ("a poll was ended", True),
+    "pinMessage": ("a message was pinned", True),
+    "unpinMessage": ("a message was unpinned", True),
+    "giftBadge": ("a gift badge", False),
+    "sticker": ("a sticker", False),
+    "storyContext": ("an answer to a story without text", False),
 }
+"""What a message without text and files is, by its key, and whether it only reports a change."""
 
 
 def text_of(message: Raw, names: Mapping[str, str]) -> str:
-    """The text of a message, with mentions by name, then its facts, a line each."""
-    parts = (mentioned(words(message, "message"), message, names), *facts_of(message))
-    return "\n".join(part for part in parts if part)
+    """The text of a message, with mentions by name, then its facts, a line each; senders write their labels."""
+    return joined(mentioned(words(message, "message"), message, names), *list(_facts(message))[:MOST_LINES], by="\n")
 
 
 def mentioned(text: str, message: Raw, names: Mapping[str, str]) -> str:
@@ -43,49 +41,28 @@ def mentioned(text: str, message: Raw, names: Mapping[str, str]) -> str:
     return units.decode("utf-16-le", "replace")
 
 
-def facts_of(message: Raw) -> tuple[str, ...]:
-    """The content of a message besides its text and files, as lines; senders write their labels."""
-    once = (VIEW_ONCE,) if yes(message, "viewOnce") else ()
-    found = [*once, *_contacts(message), *_poll(table(message, "pollCreate")), *_previews(message)]
-    return tuple(found[:MOST_LINES])
-
-
-def _contacts(message: Raw) -> Iterator[str]:
+def _facts(message: Raw) -> Iterator[str]:
+    if yes(message, "viewOnce"):
+        yield VIEW_ONCE
     for contact in tables(message, "contacts")[:MOST_LINES]:
         name = table(contact, "name")
-        given = " ".join(part for part in (line(name, "given"), line(name, "family")) if part)
-        told = [line(name, "display") or line(name, "nickname") or given, line(contact, "organization")]
-        told += [line(each, "value") for key in ("phone", "email") for each in tables(contact, key)]
-        yield f"Contact: {', '.join(part for part in told if part) or 'empty'}"
-
-
-def _poll(poll: Raw) -> Iterator[str]:
-    if poll:
-        several = " (several answers)" if yes(poll, "allowMultiple") else ""
-        yield f"Poll{several}: {line(poll, 'question') or 'without a question'}"
-        options = poll.get("options")
-        for option in options[:MOST_LINES] if isinstance(options, list) else ():
-            yield f"- {line({'option': option}, 'option')}"
-
-
-def _previews(message: Raw) -> Iterator[str]:
-    """What the sender's app shows of a link; the address itself is in the text."""
-    for preview in tables(message, "previews")[:MOST_LINES]:
-        told = " – ".join(part for part in (line(preview, "title"), line(preview, "description")) if part)
-        if told:
+        given = joined(line(name, "given"), line(name, "family"), by=" ")
+        ways = [line(each, "value") for key in ("phone", "email") for each in tables(contact, key)]
+        shown = line(name, "display") or line(name, "nickname") or given
+        yield contact_line(shown, line(contact, "organization"), *ways)
+    if poll := table(message, "pollCreate"):
+        options = (one_line(option) for option in texts(poll, "options")[:MOST_LINES])
+        mark = " (several answers)" if yes(poll, "allowMultiple") else ""
+        yield from poll_lines(line(poll, "question"), options, mark=mark)
+    for preview in tables(message, "previews")[:MOST_LINES]:  # the address itself is in the text
+        if told := joined(line(preview, "title"), line(preview, "description"), by=" – "):
             yield f"Preview of {line(preview, 'url', most=ADDRESS_CHARS) or 'a link'}: {told}"
 
 
-def what_it_is(message: Raw) -> str:
-    """What a message without text and files is."""
+def what_it_is(message: Raw) -> tuple[str, bool]:
+    """What a message without text and files is, and whether it only reports a change of the place, or of another."""
     if yes(message, "isExpirationUpdate"):
-        return TIMER
+        return "the timer of disappearing messages was changed", True
     if words(table(message, "groupInfo"), "type") == "UPDATE":
-        return "the group was changed"
-    return next((what for key, what in _EVENTS.items() if has(message, key)), "an empty message")
-
-
-def is_notice(message: Raw) -> bool:
-    """Whether it only reports a change of the place, or of another message."""
-    changed = words(table(message, "groupInfo"), "type") == "UPDATE" or yes(message, "isExpirationUpdate")
-    return changed or any(has(message, key) for key in ("pollVote", "pollTerminate", "pinMessage", "unpinMessage"))
+        return "the group was changed", True
+    return next((what for key, what in _KINDS.items() if has(message, key)), ("an empty message", False))

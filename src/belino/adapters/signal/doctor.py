@@ -22,13 +22,13 @@ async def check_account(client: SignalClient, name: str) -> tuple[Finding, ...]:
         cure = f"Start it: {START}; and set url to where it listens."
         return (Finding(name=f"{name} daemon", ok=False, says=f"signal-cli does not answer: {error}", cure=cure),)
     try:
-        me = await find_account(client)
-        version = line(as_table((await client.ask("version", own=False)).result), "version")
+        number = await find_account(client)
+        version = line(as_table(await client.call("version", own=False)), "version")
         keys = as_tables(await client.look("listIdentities"))
     except AdapterError as error:
         cure = "`belino setup signal` links it." if isinstance(error, Unauthorized) else "Look at the daemon's log."
         return (Finding(name=f"{name} account", ok=False, says=str(error), cure=cure),)
-    who = me.number or "the daemon's only account"
+    who = number or "the daemon's only account"
     return (
         Finding(name=f"{name} account", ok=True, says=f"signal-cli {version} serves {who}"),
         *_version(name, version),

@@ -1,21 +1,17 @@
 """Errors of the daemon's calls as domain errors: its codes, and the results that Signal gives for each recipient."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
 from belino.domain.errors import AdapterError, NothingToEdit, RateLimited, Unauthorized, Undeliverable
 from belino.net.json_fields import Raw, count, line, table, tables, whole, words
+from belino.net.message_lines import joined
 from belino.net.redact import redact
 
 # signal-cli's own codes, and JSON-RPC's: https://github.com/AsamK/signal-cli/blob/master/man/signal-cli.1.adoc
-USER_ERROR, IO_ERROR, UNTRUSTED_KEY, RATE_LIMIT, CAPTCHA_REJECTED = -1, -3, -4, -5, -6
-NO_METHOD, INVALID_PARAMS = -32601, -32602
-SUCCESS, UNTRUSTED, UNREGISTERED, LIMITED = (
-    "SUCCESS",
-    "IDENTITY_FAILURE",
-    "UNREGISTERED_FAILURE",
-    "RATE_LIMIT_FAILURE",
-)
+USER_ERROR, UNTRUSTED_KEY, RATE_LIMIT, NO_METHOD, INVALID_PARAMS = -1, -4, -5, -32601, -32602
+SUCCESS, UNTRUSTED, UNREGISTERED = "SUCCESS", "IDENTITY_FAILURE", "UNREGISTERED_FAILURE"
 SAFETY_NUMBER = "safety number"
 RECIPIENTS = "recipients"
 LINK = "`belino setup signal` links it"
@@ -25,12 +21,18 @@ DEFAULT_WAIT = 300.0
 _FAILURES = {
     UNTRUSTED: "whose safety number changed",
     UNREGISTERED: "no longer on Signal",
-    LIMITED: "that Signal asks to wait with",
+    "RATE_LIMIT_FAILURE": "that Signal asks to wait with",
     "NETWORK_FAILURE": "that the daemon did not reach",
     "INVALID_PRE_KEY_FAILURE": "whose devices gave no valid keys",
 }
-_NO_GROUP = ("not a group member", "group not found", "invalid group id")
-_NO_SENDING = ("only admins", "not allowed", "announcement")
+_REFUSED = {
+    "is not registered": "this person is not on Signal, or no longer",
+    "not a group member|group not found|invalid group id": "the account is not in this group, or no longer",
+    "only admins|not allowed|announcement": "only administrators may write in this group",
+    "attachmentinvalid|failed to add attachment": "the daemon could not read the file",
+    r"\[413\]": "Signal takes no file that large",
+}
+"""Sentences by a pattern in what the daemon says."""
 
 
 class SignalRefused(AdapterError):
@@ -72,17 +74,13 @@ def refusal(error: SignalRefused) -> AdapterError:
     said = error.said.lower()
     failed = {words(result, "type") for result in error.results} - {SUCCESS}
     if error.code == UNTRUSTED_KEY or failed == {UNTRUSTED}:
-        return Undeliverable(f"{safety_number(error.results)}; it is not sent before you trust the new one")
-    if failed == {UNREGISTERED} or "is not registered" in said:
-        return Undeliverable("this person is not on Signal, or no longer")
-    if any(words_ in said for words_ in _NO_GROUP):
-        return Undeliverable("the account is not in this group, or no longer")
-    if any(words_ in said for words_ in _NO_SENDING):
-        return Undeliverable("only administrators may write in this group")
-    if "attachmentinvalid" in said or "failed to add attachment" in said:
-        return Undeliverable("the daemon could not read the file")
-    if "[413]" in said:
-        return Undeliverable("Signal takes no file that large")
+        whose = [table(each, "recipientAddress") for each in error.results if words(each, "type") == UNTRUSTED]
+        who = joined(*(words(each, "number") or words(each, "uuid") for each in whose)) or "this person"
+        return Undeliverable(f"the safety number of {who} changed; it is not sent before you trust the new one")
+    if failed == {UNREGISTERED}:
+        return Undeliverable(_REFUSED["is not registered"])
+    if sentence := next((sentence for pattern, sentence in _REFUSED.items() if re.search(pattern, said)), ""):
+        return Undeliverable(sentence)
     if error.code == USER_ERROR and not failed and "failed to send" not in said:
         return Undeliverable(f"signal-cli will not send it: {error.said or error.code}")
     return error
@@ -93,16 +91,6 @@ def edit_refusal(error: SignalRefused) -> AdapterError:
     if error.code == USER_ERROR and not error.results:
         return NothingToEdit("the message that was to be changed is gone, or can no longer be")
     return refusal(error)
-
-
-def safety_number(results: Sequence[Raw]) -> str:
-    """Whose safety number changed, in a sentence."""
-    who = [
-        words(table(result, "recipientAddress"), "number") or words(table(result, "recipientAddress"), "uuid")
-        for result in results
-        if words(result, "type") == UNTRUSTED
-    ]
-    return f"the safety number of {', '.join(filter(None, who)) or 'this person'} changed"
 
 
 def not_reached(results: Sequence[Raw]) -> str:

@@ -1,15 +1,14 @@
 """Media of messages: attachments and stickers as refs that hold ids only, and their bytes from the daemon."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from belino.adapters.signal.authors import GROUP
+from belino.adapters.signal.authors import place_of
 from belino.adapters.signal.client import SignalClient
 from belino.adapters.signal.errors import NO_METHOD, USER_ERROR, SignalRefused
 from belino.domain.errors import AdapterError, MediaExpired, MediaRefused
 from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import SourceMessage
-from belino.domain.ports import Clock
 from belino.net.json_fields import UNKNOWN_MIME, Raw, count, line, mime, table, tables, whole, words, yes
 from belino.net.stream import retried
 
@@ -32,8 +31,7 @@ def thumbnails_of(quote: Raw, source: SourceMessage) -> Iterator[MediaRef]:
     for raw in tables(quote, "attachments")[:MOST_FILES]:
         thumbnail = table(raw, "thumbnail")
         if words(thumbnail, "id"):
-            ref = _attachment(thumbnail, source, name=line(raw, "filename"))
-            yield ref
+            yield _attachment(thumbnail, source, name=line(raw, "filename"))
 
 
 def named_in(quote: Raw) -> str:
@@ -72,43 +70,31 @@ def _sticker(raw: Raw, source: SourceMessage) -> Iterator[MediaRef]:
         yield source.ref(item=own, kind=MediaKind.STICKER, mime=STICKER_MIME, locator=locator, file_id=own)
 
 
-class SignalFile:
-    """A file that the daemon holds, opened by its id."""
-
-    def __init__(self, client: SignalClient, clock: Clock, ref: MediaRef) -> None:
-        self._client = client
-        self._clock = clock
-        self._ref = ref
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The bytes; a temporary failure before the first one is tried again."""
-        method, params = self._call()
-        async with AsyncExitStack() as opened:
-            try:
-                yield await retried(
-                    lambda: opened.enter_async_context(self._client.open_file(method, params)),
-                    clock=self._clock,
-                    lasting=(SignalRefused,),
-                )
-            except SignalRefused as error:
-                raise self._refusal(error) from error
-
-    def _call(self) -> tuple[str, Mapping[str, object]]:
-        held = self._ref.locator
-        if pack := held.get("pack"):
-            return "getSticker", {"packId": pack, "stickerId": int(held.get("sticker", "0"))}
-        channel = held.get("channel", "")
-        place = {"groupId": channel.removeprefix(GROUP)} if channel.startswith(GROUP) else {"recipient": channel}
-        return "getAttachment", {"id": held.get("attachment", ""), **place}
-
-    def _refusal(self, error: SignalRefused) -> Exception:
-        shown = self._ref.id or "this file"
-        if error.code == NO_METHOD:
-            return MediaRefused(f"this signal-cli is too old to hand out {shown}; it needs 0.12 or later")
-        if error.code == USER_ERROR:
-            return MediaExpired(
-                f"signal-cli does not hold {shown} (any more); it keeps files only without --ignore-attachments and "
-                "--ignore-stickers"
+@asynccontextmanager
+async def open_file(client: SignalClient, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
+    """The bytes of a file that the daemon holds; a temporary failure before the first one is tried again."""
+    held = ref.locator
+    channel = held.get("channel", "")
+    method, params = "getAttachment", {"id": held.get("attachment", ""), **place_of(channel)}
+    if "pack" in held:
+        method, params = "getSticker", {"packId": held["pack"], "stickerId": int(held.get("sticker", "0"))}
+    async with AsyncExitStack() as opened:
+        try:
+            yield await retried(
+                lambda: opened.enter_async_context(client.open_file(method, params)),
+                clock=client.clock,
+                lasting=(SignalRefused,),
             )
-        return AdapterError(f"signal-cli cannot hand out {shown} now: {error.said or error.code}")
+        except SignalRefused as error:
+            raise _refusal(error, ref.id or "this file") from error
+
+
+def _refusal(error: SignalRefused, shown: str) -> Exception:
+    if error.code == NO_METHOD:
+        return MediaRefused(f"this signal-cli is too old to hand out {shown}; it needs 0.12 or later")
+    if error.code == USER_ERROR:
+        return MediaExpired(
+            f"signal-cli does not hold {shown} (any more); it keeps files only without --ignore-attachments and "
+            "--ignore-stickers"
+        )
+    return AdapterError(f"signal-cli cannot hand out {shown} now: {error.said or error.code}")

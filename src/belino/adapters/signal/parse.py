@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from belino.adapters.signal.authors import SignalAccount, address, author, chat_type, conversation, message_id
-from belino.adapters.signal.content import is_notice, mentioned, text_of, what_it_is
+from belino.adapters.signal.authors import GROUP, SignalAccount, SignalParseContext, address
+from belino.adapters.signal.content import mentioned, text_of, what_it_is
 from belino.adapters.signal.media import named_in, refs_of, thumbnails_of
 from belino.domain.message import (
     Arrival,
@@ -24,38 +24,21 @@ from belino.domain.message import (
     as_edit,
     as_unsupported,
 )
-from belino.net.json_fields import Raw, as_table, count, has, line, table, tables, words, yes
+from belino.net.json_fields import Raw, as_table, count, has, line, table, tables, texts_by_key, words, yes
 
 CHANGED_KEY = "UntrustedIdentityException"
 _LAST = 253_402_300_799_000
 # Housekeeping between devices, and what people are not told either.
-_SILENT = ("typingMessage", "storyMessage")
+_SILENT = ("typingMessage", "storyMessage", "syncMessage")
 MOST_RECEIPTS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SignalParseContext:
-    """What parsing an envelope needs to know besides it."""
-
-    account: str
-    me: SignalAccount
-    received: datetime
-    names: Mapping[str, str] = field(default_factory=dict)
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    """The first id of messages that were edited, by the id of each edition."""
-    places: Mapping[str, str] = field(default_factory=dict)
-    """The channels of messages that we sent, by their id: receipts do not name their group."""
-
-    def known(self, own: str) -> str:
-        """The id under which a message is stored."""
-        return self.aliases.get(own, own)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Frame:
-    """One message in an envelope: by whom, where, and of what time."""
+    """One message in an envelope: by whom, where, and of what time; and the edit that brings it, if one does."""
 
     raw: Raw
+    edit: Raw
     view: SignalParseContext
     writer: Author
     envelope: Raw
@@ -66,13 +49,17 @@ class _Frame:
     def sent(self) -> datetime:
         return moment(self.stamp, self.view.received)
 
-    def id_of(self, stamp: int) -> str:
+    @property
+    def id(self) -> str:
+        return self.view.message_id(self.stamp, self.envelope, "source")
+
+    def id_of(self, stamp: int | None) -> str:
         """The id of another message of this author."""
-        return self.view.known(message_id(stamp, self.envelope, "source", self.view.me))
+        return self.view.stored_id(stamp, self.envelope, "source")
 
     @property
     def chat_type(self) -> ChatType:
-        return chat_type(self.where)
+        return ChatType.GROUP if self.where.channel.startswith(GROUP) else ChatType.DIRECT
 
 
 def parse(payload: object, view: SignalParseContext) -> tuple[Arrival, ...]:
@@ -81,94 +68,69 @@ def parse(payload: object, view: SignalParseContext) -> tuple[Arrival, ...]:
     envelope, failure = table(told, "envelope"), table(told, "exception")
     if failure:
         return (_failed(envelope, failure, view),)
-    if data := table(envelope, "dataMessage"):
-        return _arrivals(_received(envelope, data, view))
-    if edit := table(envelope, "editMessage"):
-        return (_edit(_received(envelope, table(edit, "dataMessage"), view), edit),)
+    if (frame := _frame(envelope, view)) is not None:
+        return (_arrival(frame),)
     if receipt := table(envelope, "receiptMessage"):
         return tuple(_receipts(receipt, envelope, view))
-    if sync := table(envelope, "syncMessage"):
-        return _synced(envelope, sync, view)
     if any(has(envelope, key) for key in _SILENT):
         return ()
-    what = "a call" if has(envelope, "callMessage") else "an envelope without content"
-    return (_unread(envelope, view, what, is_event=not has(envelope, "callMessage")),)
+    called = has(envelope, "callMessage")
+    return (_unread(envelope, view, "a call" if called else "an envelope without content", is_event=not called),)
 
 
 def timer_of(payload: object, view: SignalParseContext) -> tuple[str, int] | None:
     """The channel of a message and its timer in seconds; None if the event says nothing about it."""
-    envelope = table(as_table(payload), "envelope")
-    sent = table(table(envelope, "syncMessage"), "sentMessage")
-    data = table(envelope, "dataMessage") or sent
-    seconds = count(data, "expiresInSeconds")
-    if not data or seconds is None or has(data, "reaction") or has(data, "remoteDelete") or table(sent, "editMessage"):
+    frame = _frame(table(as_table(payload), "envelope"), view)
+    if frame is None or frame.edit or has(frame.raw, "reaction") or has(frame.raw, "remoteDelete"):
         return None
-    other = address(sent, "destination") if sent else address(envelope, "source")
-    return conversation(view.account, data, other).channel, seconds
+    seconds = count(frame.raw, "expiresInSeconds")
+    return None if seconds is None else (frame.where.channel, seconds)
 
 
-def edition_of(payload: object, view: SignalParseContext) -> tuple[str, str] | None:
-    """The ids of an edition and of the message that it changes: later events may name either."""
-    envelope = table(as_table(payload), "envelope")
-    sent = table(table(envelope, "syncMessage"), "sentMessage")
-    edit = table(envelope, "editMessage") or table(sent, "editMessage")
-    stamp, target = count(table(edit, "dataMessage"), "timestamp"), count(edit, "targetSentTimestamp")
-    if stamp is None or target is None:
+def _frame(envelope: Raw, view: SignalParseContext) -> _Frame | None:
+    """The message in an envelope, also one of another device of ours: to ourselves it is a note, by a person."""
+    own = table(table(envelope, "syncMessage"), "sentMessage")
+    edit = table(own or envelope, "editMessage")
+    data = table(edit, "dataMessage") if edit else own or table(envelope, "dataMessage")
+    if not (data or edit):
         return None
-    first = view.known(message_id(target, envelope, "source", view.me))
-    return message_id(stamp, envelope, "source", view.me), first
-
-
-def _received(envelope: Raw, data: Raw, view: SignalParseContext) -> _Frame:
+    writer, other = view.author(envelope, "source"), address(envelope, "source")
+    if own:
+        to_self = view.me.is_me(own, "destination") and not table(data, "groupInfo")
+        writer = replace(writer, is_agent=not to_self)
+        other = view.me.id if to_self else address(own, "destination")
     return _Frame(
         raw=data,
+        edit=edit,
         view=view,
-        writer=author(envelope, "source", view.me, view.names),
+        writer=writer,
         envelope=envelope,
-        where=conversation(view.account, data, address(envelope, "source") or "elsewhere"),
+        where=view.conversation(data, other),
         stamp=count(data, "timestamp") or count(envelope, "timestamp") or 0,
     )
 
 
-def _synced(envelope: Raw, sync: Raw, view: SignalParseContext) -> tuple[Arrival, ...]:
-    """What another device of the account sent. To ourselves it is a note: then its author is a person."""
-    sent = table(sync, "sentMessage")
-    if not sent:
-        return ()
-    edit = table(sent, "editMessage")
-    data = table(edit, "dataMessage") if edit else sent
-    to_self = view.me.is_me(sent, "destination") and not table(data, "groupInfo")
-    writer = author(envelope, "source", view.me, view.names)
-    frame = _Frame(
-        raw=data,
-        view=view,
-        writer=replace(writer, is_agent=not to_self),
-        envelope=envelope,
-        where=conversation(view.account, data, view.me.id if to_self else address(sent, "destination") or "elsewhere"),
-        stamp=count(data, "timestamp") or count(envelope, "timestamp") or 0,
-    )
-    return (_edit(frame, edit),) if edit else _arrivals(frame)
-
-
-def _arrivals(frame: _Frame) -> tuple[Arrival, ...]:
+def _arrival(frame: _Frame) -> Arrival:
     raw, view = frame.raw, frame.view
+    if frame.edit:
+        return _edit(frame)
     if (deleted := table(raw, "remoteDelete")) and (target := count(deleted, "timestamp")) is not None:
-        return (_deletion(frame, frame.id_of(target), frame.writer),)
+        return _deletion(frame, frame.id_of(target), frame.writer)
     if deleted := table(raw, "adminDelete"):
-        target = count(deleted, "targetSentTimestamp")
-        return (_deletion(frame, view.known(message_id(target, deleted, "targetAuthor", view.me)), None),)
-    if reaction := table(raw, "reaction"):
-        return (_reaction(frame, reaction),)
-    return (_said(frame),)
+        target_id = view.stored_id(count(deleted, "targetSentTimestamp"), deleted, "targetAuthor")
+        return _deletion(frame, target_id, None)
+    reaction = table(raw, "reaction")
+    return _reaction(frame, reaction) if reaction else _said(frame, frame.id)
 
 
-def _said(frame: _Frame) -> Message | Unsupported:
+def _said(frame: _Frame, own: str) -> Message | Unsupported:
     raw, view = frame.raw, frame.view
-    text, own = text_of(raw, view.names), message_id(frame.stamp, frame.envelope, "source", view.me)
+    text = text_of(raw, view.names)
     source = SourceMessage(where=frame.where, message_id=own, sent=frame.sent, caption=words(raw, "message"))
     refs = () if yes(raw, "viewOnce") else refs_of(raw, source)
-    quote = table(raw, "quote")
-    direct = frame.chat_type is ChatType.DIRECT
+    quote = _quote(frame, table(raw, "quote"), own)
+    mentions = [view.me.is_me(mark) for mark in tables(raw, "mentions")]
+    for_me = frame.chat_type is ChatType.DIRECT or any(mentions) or view.me.is_me(table(raw, "quote"), "author")
     seconds = count(raw, "expiresInSeconds") or 0
     message = Message(
         conversation=frame.where,
@@ -179,15 +141,16 @@ def _said(frame: _Frame) -> Message | Unsupported:
         media=refs,
         chat_type=frame.chat_type,
         channel_name=_channel_name(frame),
-        addressed=not frame.writer.is_agent and (direct or _names_me(frame)),
-        reply_to=_quoted_id(quote, view) or None,
-        quote=_quote(frame, quote, own),
-        mentions_another=any(not view.me.is_me(mark) for mark in tables(raw, "mentions")),
+        addressed=for_me and not frame.writer.is_agent,
+        reply_to=quote.message_id if quote else None,
+        quote=quote,
+        mentions_another=not all(mentions),
         expires=view.received + timedelta(seconds=seconds) if seconds else None,
     )
-    if not (text or refs):
-        return as_unsupported(message, what_it_is(raw), is_notice=is_notice(raw))
-    return message
+    if text or refs:
+        return message
+    what, is_notice = what_it_is(raw)
+    return as_unsupported(message, what, is_notice=is_notice)
 
 
 def _channel_name(frame: _Frame) -> str | None:
@@ -197,45 +160,26 @@ def _channel_name(frame: _Frame) -> str | None:
     return told or None
 
 
-def _names_me(frame: _Frame) -> bool:
-    """Whether a message in a group mentions us or answers us."""
-    me = frame.view.me
-    quoted = me.is_me(table(frame.raw, "quote"), "author")
-    return quoted or any(me.is_me(mark) for mark in tables(frame.raw, "mentions"))
-
-
-def _quoted_id(quote: Raw, view: SignalParseContext) -> str:
-    stamp = count(quote, "id")
-    return view.known(message_id(stamp, quote, "author", view.me)) if stamp else ""
-
-
 def _quote(frame: _Frame, raw: Raw, own: str) -> Quote | None:
     """The quoted message, with the thumbnails that its quote carries."""
-    view = frame.view
+    view, stamp = frame.view, count(raw, "id")
     if not raw:
         story = table(frame.raw, "storyContext")
-        return Quote(author=author(story, "author", view.me, view.names), text="a story") if story else None
-    stamp = count(raw, "id") or 0
-    quoted, sent = _quoted_id(raw, view) or own, moment(stamp, frame.sent)
-    source = SourceMessage(where=frame.where, message_id=quoted, sent=sent)
-    refs = tuple(thumbnails_of(raw, source))
-    text = mentioned(words(raw, "text"), raw, view.names)
+        return Quote(author=view.author(story, "author"), text="a story") if story else None
+    quoted, sent = view.stored_id(stamp, raw, "author") if stamp else None, moment(stamp or 0, frame.sent)
     return Quote(
-        author=author(raw, "author", view.me, view.names),
-        message_id=_quoted_id(raw, view) or None,
-        text=text or named_in(raw),
+        author=view.author(raw, "author"),
+        message_id=quoted,
+        text=mentioned(words(raw, "text"), raw, view.names) or named_in(raw),
         sent=sent if stamp else None,
-        media=refs,
+        media=tuple(thumbnails_of(raw, SourceMessage(where=frame.where, message_id=quoted or own, sent=sent))),
     )
 
 
-def _edit(frame: _Frame, edit: Raw) -> Arrival:
-    target = frame.id_of(count(edit, "targetSentTimestamp") or 0)
-    said = _said(frame)
-    if isinstance(said, Message):
-        media = tuple(replace(ref, message_id=target) for ref in said.media)
-        said = replace(said, id=target, media=media)
-    return as_edit(said, f"{target}@{frame.stamp}", frame.sent)
+def _edit(frame: _Frame) -> Arrival:
+    """The edit has the id of its edition, which later events may name."""
+    target = frame.id_of(count(frame.edit, "targetSentTimestamp"))
+    return as_edit(_said(frame, target), frame.id, frame.sent)
 
 
 def _deletion(frame: _Frame, target: str, by: Author | None) -> Deletion:
@@ -250,8 +194,7 @@ def _deletion(frame: _Frame, target: str, by: Author | None) -> Deletion:
 
 
 def _reaction(frame: _Frame, raw: Raw) -> Reaction:
-    view = frame.view
-    target = view.known(message_id(count(raw, "targetSentTimestamp"), raw, "targetAuthor", view.me))
+    target = frame.view.stored_id(count(raw, "targetSentTimestamp"), raw, "targetAuthor")
     return Reaction(
         conversation=frame.where,
         id=f"{target}@{frame.writer.id}.{frame.stamp}",
@@ -261,48 +204,46 @@ def _reaction(frame: _Frame, raw: Raw) -> Reaction:
         emoji=words(raw, "emoji")[:64] or "?",
         added=not yes(raw, "isRemove"),
         chat_type=frame.chat_type,
+        replaces=True,
     )
 
 
 def _receipts(receipt: Raw, envelope: Raw, view: SignalParseContext) -> Iterator[DeliveryStatus]:
-    """Receipts name the times of our messages: https://github.com/AsamK/signal-cli, JsonReceiptMessage."""
+    """Receipts name the times of our messages; those of a group's members for one message are one.
+
+    https://github.com/AsamK/signal-cli, JsonReceiptMessage.
+    """
     read = yes(receipt, "isRead") or yes(receipt, "isViewed")
     state = DeliveryState.READ if read else DeliveryState.DELIVERED
-    reader = author(envelope, "source", view.me, view.names)
-    stamps = receipt.get("timestamps")
-    for stamp in stamps[:MOST_RECEIPTS] if isinstance(stamps, list) else ():
-        if type(stamp) is not int or not 0 < stamp <= _LAST:
-            continue
-        own = view.known(str(stamp))
-        where = conversation(view.account, {}, view.places.get(own) or reader.id)
-        yield DeliveryStatus(
-            conversation=where,
-            id=f"{stamp}.{reader.id}.{state}",
-            message_id=own,
-            sent=moment(count(receipt, "when") or 0, view.received),
-            state=state,
-            author=reader,
-        )
+    listed = receipt.get("timestamps")
+    stamps = (stamp for stamp in listed[:MOST_RECEIPTS] if type(stamp) is int) if isinstance(listed, list) else ()
+    for stamp in stamps:
+        own = view.aliases.get(str(stamp), str(stamp))
+        if 0 < stamp <= _LAST:
+            yield DeliveryStatus(
+                conversation=view.conversation({}, view.places.get(own) or address(envelope, "source")),
+                id=f"{stamp}.{state}",
+                message_id=own,
+                sent=moment(count(receipt, "when") or 0, view.received),
+                state=state,
+            )
 
 
 def _failed(envelope: Raw, failure: Raw, view: SignalParseContext) -> Unsupported:
     """A message that the daemon could not open; one under a new key it opens once that is trusted."""
+    what = f"a message that signal-cli could not read ({line(failure, 'type', most=100) or 'unknown reason'})"
     if words(failure, "type") == CHANGED_KEY:
-        who = author(envelope, "source", view.me, view.names).name
+        who = view.author(envelope, "source").name
         what = f"a message under a new safety number of {who}, which is read once the number is trusted"
-    else:
-        what = f"a message that signal-cli could not read ({line(failure, 'type', most=100) or 'unknown reason'})"
     return _unread(envelope, view, what, is_event=False)
 
 
 def _unread(envelope: Raw, view: SignalParseContext, what: str, *, is_event: bool) -> Unsupported:
-    stamp = count(envelope, "timestamp") or 0
-    other = address(envelope, "source")
-    where = conversation(view.account, {}, other or "elsewhere")
+    stamp, other = count(envelope, "timestamp") or 0, address(envelope, "source")
     return Unsupported(
-        conversation=where,
+        conversation=view.conversation({}, other),
         id=f"envelope-{stamp}.{other or 'unknown'}",
-        author=author(envelope, "source", view.me, view.names),
+        author=view.author(envelope, "source"),
         sent=moment(stamp, view.received),
         what=what,
         chat_type=ChatType.DIRECT if other else ChatType.CHANNEL,
@@ -321,24 +262,14 @@ def context_to_json(view: SignalParseContext, payload: object) -> Mapping[str, o
     told = json.dumps(payload)
     return {
         "me": {"number": view.me.number, "uuid": view.me.uuid},
-        "names": {own: name for own, name in view.names.items() if own.removeprefix("group.") in told},
+        "names": {own: name for own, name in view.names.items() if own.removeprefix(GROUP) in told},
         "aliases": {own: first for own, first in view.aliases.items() if own.partition(".")[0] in told},
         "places": {own: channel for own, channel in view.places.items() if own in told},
     }
 
 
-def context_from_json(told: Mapping[str, object], view: SignalParseContext) -> SignalParseContext:
+def context_from_json(raw: Mapping[str, object], view: SignalParseContext) -> SignalParseContext:
     """The context that `context_to_json` wrote."""
-    raw = as_table(dict(told))
-    me = table(raw, "me")
-    return replace(
-        view,
-        me=SignalAccount(number=words(me, "number"), uuid=words(me, "uuid")),
-        names=_texts(raw, "names"),
-        aliases=_texts(raw, "aliases"),
-        places=_texts(raw, "places"),
-    )
-
-
-def _texts(raw: Raw, key: str) -> Mapping[str, str]:
-    return {own: words(table(raw, key), own) for own in table(raw, key)}
+    me = SignalAccount(number=words(table(raw, "me"), "number"), uuid=words(table(raw, "me"), "uuid"))
+    kept = {key: texts_by_key(table(raw, key)) for key in ("names", "aliases", "places")}
+    return SignalParseContext(account=view.account, received=view.received, me=me, **kept)

@@ -1,11 +1,10 @@
-"""Send parcels, each by one visible call: text with its styles, files and edits; delete, react and show typing."""
+"""Send parcels, each by one visible call: text with its styles, files and edits; and calls that show something else."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import timedelta
 from html.parser import HTMLParser
 
-from belino.adapters.signal.authors import GROUP, SignalAccount
+from belino.adapters.signal.authors import SignalAccount, place_of
 from belino.adapters.signal.client import SignalClient
 from belino.adapters.signal.errors import NO_METHOD, SignalRefused, edit_refusal, refusal
 from belino.adapters.signal.parse import moment
@@ -25,30 +24,15 @@ STYLES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentMessage:
-    """The receipt of a message, and what Signal says of each recipient."""
-
-    receipt: Receipt
-    results: tuple[Raw, ...]
-
-
 async def send(
-    client: SignalClient,
-    parcel: Parcel,
-    *,
-    me: SignalAccount,
-    paths: Sequence[str] | None,
-    quoted: str = "",
-    timer: int = 0,
-    edits: str = "",
-) -> SentMessage:
-    """Send one message; `paths` are its files where the daemon reads them itself, `edits` names an edited one."""
-    params = {**place_of(parcel.conversation), **_text(parcel)}
-    if edits:
-        params["editTimestamp"] = named(edits, me)[0]
-    elif parcel.reply_to is not None and (target := named(parcel.reply_to, me))[0]:
-        params |= {"quoteTimestamp": target[0], "quoteAuthor": target[1], "quoteMessage": quoted}
+    client: SignalClient, parcel: Parcel, *, me: SignalAccount, paths: Sequence[str] | None, timer: int = 0
+) -> tuple[Receipt, tuple[Raw, ...]]:
+    """Send one message or edit, and what Signal says of each recipient; `paths`: files that the daemon itself reads."""
+    params = {**place_of(parcel.conversation.channel), **_text(parcel)}
+    if parcel.edits:
+        params["editTimestamp"] = named(parcel.edits, me)[0]
+    elif (target := named(parcel.reply_to or "", me))[0]:
+        params |= {"quoteTimestamp": target[0], "quoteAuthor": target[1], "quoteMessage": parcel.quoted}
     if any(file.send_as is SendAs.VOICE for file in parcel.files):
         params["voiceNote"] = True
     try:
@@ -57,44 +41,19 @@ async def send(
         else:
             told = as_table(await client.call("send", {**params, "attachments": paths} if paths else params))
     except SignalRefused as error:
-        raise (edit_refusal if edits else refusal)(error) from error
+        raise (edit_refusal if parcel.edits else refusal)(error) from error
     if not (stamp := count(told, "timestamp")):
         raise Unanswered("signal-cli took the message and did not say under which time")
-    sent = moment(stamp, client.clock.now())
-    expires = client.clock.now() + timedelta(seconds=timer) if timer else None
-    receipt = Receipt(message_id=edits or str(stamp), sent=sent, expires=expires)
-    return SentMessage(receipt=receipt, results=tables(told, "results"))
+    now = client.clock.now()
+    expires = now + timedelta(seconds=timer) if timer else None
+    receipt = Receipt(message_id=parcel.edits or str(stamp), sent=moment(stamp, now), expires=expires)
+    return receipt, tables(told, "results")
 
 
-async def delete(client: SignalClient, conversation: ConversationKey, message_id: str, me: SignalAccount) -> None:
-    """Delete a message of ours for everyone."""
-    stamp, _ = named(message_id, me)
-    await _act(client, "remoteDelete", {**place_of(conversation), "targetTimestamp": stamp})
-
-
-async def react(
-    client: SignalClient, conversation: ConversationKey, message_id: str, emoji: str, *, me: SignalAccount, added: bool
-) -> None:
-    """Set or remove our reaction; Signal has one for each person, and a later one replaces it."""
-    stamp, author = named(message_id, me)
-    if not stamp:
-        raise Undeliverable("this is no message that Signal knows")
-    params = {"emoji": emoji, "targetAuthor": author, "targetTimestamp": stamp, "remove": not added}
-    await _act(client, "sendReaction", {**place_of(conversation), **params})
-
-
-async def show_typing(client: SignalClient, conversation: ConversationKey) -> None:
-    """Show typing, which ends after 15 seconds or with the message."""
-    await _act(client, "sendTyping", place_of(conversation))
-
-
-async def mark_read(client: SignalClient, sender: str, stamp: int) -> None:
-    await _act(client, "sendReceipt", {"recipient": sender, "targetTimestamp": stamp, "type": "read"})
-
-
-async def _act(client: SignalClient, method: str, params: Mapping[str, object]) -> None:
+async def act(client: SignalClient, method: str, conversation: ConversationKey, **params: object) -> None:
+    """Make a call that shows something else than a message."""
     try:
-        await client.call(method, params)
+        await client.call(method, {**place_of(conversation.channel), **params})
     except SignalRefused as error:
         if error.code == NO_METHOD:
             raise Undeliverable(f"this signal-cli has no {method}") from error
@@ -102,14 +61,6 @@ async def _act(client: SignalClient, method: str, params: Mapping[str, object]) 
         if isinstance(refused, Undeliverable):
             raise refused from error
         raise AdapterError(f"signal-cli did not carry out {method}: {error.said or error.code}") from error
-
-
-def place_of(conversation: ConversationKey) -> dict[str, object]:
-    """The fields that name a group or a person."""
-    channel = conversation.channel
-    if channel.startswith(GROUP):
-        return {"groupId": channel.removeprefix(GROUP)}
-    return {"recipient": [channel]}
 
 
 def named(message_id: str, me: SignalAccount) -> tuple[int, str]:

@@ -7,13 +7,11 @@ while the stream is open, and Signal keeps the others.
 import logging
 from collections.abc import Awaitable, Callable
 
-from belino.adapters.signal.client import SignalClient, not_served
+from belino.adapters.signal.client import SignalClient
 from belino.aio.retry import backoff
 from belino.domain.errors import AdapterError, AddressRefused, Unauthorized
 from belino.domain.failpoints import failpoint
-from belino.domain.ports import Clock
 from belino.net.json_fields import Raw, from_json
-from belino.net.stream import sent_events
 
 log = logging.getLogger(__name__)
 
@@ -24,39 +22,29 @@ ATTEMPTS = 5
 Take = Callable[[Raw], Awaitable[None]]
 
 
-class EventSocket:
-    """The stream of one account."""
+async def listen(client: SignalClient, opened: Callable[[], None], take: Take) -> None:
+    """Pass on every event until cancelled, and report each stream as `opened`; raises when the daemon stays away."""
+    clock, failures = client.clock, 0
+    while True:
+        since = clock.monotonic()
+        try:
+            await _hear(client, opened, take)
+            error = AdapterError("the daemon ends one stream of events after the other")
+        except (Unauthorized, AddressRefused):
+            raise
+        except AdapterError as ended:
+            error = ended
+        failures = 1 if clock.monotonic() - since >= STEADY_SECONDS else failures + 1
+        if failures > ATTEMPTS:
+            raise error
+        log.info("the stream of events is opened again: %s", type(error).__name__)
+        await clock.sleep(0.0 if failures == 1 else backoff(failures - 1))
 
-    def __init__(self, client: SignalClient, clock: Clock, opened: Callable[[], None]) -> None:
-        """`opened` is called with each stream."""
-        self._client = client
-        self._clock = clock
-        self._opened = opened
 
-    async def listen(self, take: Take) -> None:
-        """Pass on every event until cancelled; raises when the daemon stays away."""
-        failures = 0
-        while True:
-            since = self._clock.monotonic()
-            try:
-                await self._hear(take)
-                error = AdapterError("the daemon ends one stream of events after the other")
-            except (Unauthorized, AddressRefused):
-                raise
-            except AdapterError as ended:
-                error = ended
-            failures = 1 if self._clock.monotonic() - since >= STEADY_SECONDS else failures + 1
-            if failures > ATTEMPTS:
-                raise error
-            log.info("the stream of events is opened again: %s", type(error).__name__)
-            await self._clock.sleep(0.0 if failures == 1 else backoff(failures - 1))
-
-    async def _hear(self, take: Take) -> None:
-        async with self._client.events() as answer:
-            if (refused := not_served(answer.status)) is not None:
-                raise refused
-            self._opened()
-            async for event in sent_events(answer.chunks()):
-                failpoint("adapter.events.received")
-                await take(from_json(event))
-                failpoint("adapter.events.stored")
+async def _hear(client: SignalClient, opened: Callable[[], None], take: Take) -> None:
+    async with client.events() as events:
+        opened()
+        async for event in events:
+            failpoint("adapter.events.received")
+            await take(from_json(event))
+            failpoint("adapter.events.stored")

@@ -1,6 +1,5 @@
 """Send parcels, each by one visible call: a message, an upload, an edit or a stream; and set a thread's status."""
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -19,7 +18,7 @@ from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, SourceMessage
 from belino.domain.reply import UNFINISHED, OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
 from belino.net.json_fields import Raw, as_table, count, table, tables, words
-from belino.net.rest import FileBody, as_upload_errors
+from belino.net.rest import FileBody, Latest, as_upload_errors
 
 T = TypeVar("T")
 
@@ -332,18 +331,16 @@ class SlackStreams:
 
     def __init__(self, client: SlackClient) -> None:
         self._client = client
-        self._people: OrderedDict[str, Mapping[str, str]] = OrderedDict()
+        self._people: Latest[str, Mapping[str, str]] = Latest(PEOPLE_KEPT)
         """The recipient in each channel of direct messages."""
-        self._shown: OrderedDict[str, str] = OrderedDict()
+        self._shown: Latest[str, str] = Latest(STREAMS_KEPT)
         """The text of each stream so far, by its ts."""
         self._refused_until = 0.0
 
     def met(self, channel: str, user: str, team: str) -> None:
         """Note the person of direct messages."""
         if channel.startswith("D") and user and team:
-            self._people[channel] = {"recipient_user_id": user, "recipient_team_id": team}
-            self._people.move_to_end(channel)
-            _forget(self._people, PEOPLE_KEPT)
+            self._people.keep(channel, {"recipient_user_id": user, "recipient_team_id": team})
 
     async def start(self, parcel: Parcel) -> Receipt | None:
         """Begin a stream with a draft; None if Slack streams nothing here."""
@@ -361,8 +358,7 @@ class SlackStreams:
             self._refused_until = self._client.clock.monotonic() + REFUSED_SECONDS
             return None
         ts = stamp(told, "ts")
-        self._shown[ts] = text
-        _forget(self._shown, STREAMS_KEPT)
+        self._shown.keep(ts, text)
         # Treated as sent: retried because its id is missing, it would appear twice.
         return Receipt(message_id=ts or f"untold-{parcel.key}", sent=moment(ts) or self._client.now())
 
@@ -401,11 +397,6 @@ class SlackStreams:
 def may_stream(where: ConversationKey) -> bool:
     """Whether Slack streams messages there to all who are in it."""
     return where.thread is not None and where.channel.startswith("D")
-
-
-def _forget(kept: OrderedDict[str, T], most: int) -> None:
-    while len(kept) > most:
-        kept.popitem(last=False)
 
 
 def _streamed(parcel: Parcel) -> str:
