@@ -80,6 +80,11 @@ def check_secret(key: str, secret: Secret | None, where: str) -> None:
         raise ConfigError(f"{key} is needed, as one word without spaces; {where}")
 
 
+def hook_path(platform: str, account: str) -> str:
+    """Where an account's platform calls us."""
+    return f"/hooks/{platform}/{quote(account, safe='')}"
+
+
 def _is_nearby(name: str) -> bool:
     """Whether a name can only mean a local machine: a private address, or a name without a dot."""
     try:
@@ -308,6 +313,10 @@ class LinkedFile(ABC):
 
     gone: ClassVar[frozenset[int]]
     """The statuses of an expired link."""
+    lasts: ClassVar[bool] = False
+    """Whether a link is used until it is gone; otherwise each request gets a fresh one."""
+    lasting: ClassVar[tuple[type[AdapterError], ...]] = ()
+    """Errors of the first link that no other try helps against."""
 
     def __init__(self, ref: MediaRef, clock: Clock, *, get: Get) -> None:
         self._ref = ref
@@ -328,7 +337,7 @@ class LinkedFile(ABC):
 
     async def first_link(self) -> str:
         """The first link, retried after temporary failures."""
-        return await retried(self.link, clock=self._clock)
+        return await retried(self.link, clock=self._clock, lasting=self.lasting)
 
     @abstractmethod
     def dead(self, status: int) -> Exception:
@@ -345,13 +354,16 @@ class LinkedFile(ABC):
     @asynccontextmanager
     async def _open_at(self, offset: int, validator: str | None) -> AsyncIterator[HttpAnswer]:
         headers = range_headers(offset, validator)
-        link, self._link = self._link or await self.link(), None
+        link = self._link or await self.link()
+        self._link = link if self.lasts else None
         async with self._get(link, headers) as answer:
             if answer.status not in self.gone:
                 self.check(answer)
                 yield answer
                 return
-        async with self._get(await self.link(), headers) as answer:
+        fresh = await self.link()
+        self._link = fresh if self.lasts else None
+        async with self._get(fresh, headers) as answer:
             if answer.status in self.gone:
                 raise self.dead(answer.status)
             self.check(answer)

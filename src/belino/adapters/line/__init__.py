@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import ClassVar
-from urllib.parse import quote
 
 from belino.adapters.line.authors import PLATFORM, LineBot, LineNames
 from belino.adapters.line.capabilities import LIMITS, WORKS
@@ -28,7 +27,7 @@ from belino.domain.reply import Parcel, Receipt
 from belino.net.guard import host_of
 from belino.net.json_fields import Raw, as_table, from_json, line, words
 from belino.net.redact import Secret
-from belino.net.rest import HookInbox, RateLimits, check_base_url, check_secret
+from belino.net.rest import HookInbox, RateLimits, check_base_url, check_secret, hook_path
 
 OFFICIAL_URL, OFFICIAL_DATA_URL = "https://api.line.me", "https://api-data.line.me"
 STICKERS_URL = "https://stickershop.line-scdn.net"
@@ -174,8 +173,7 @@ class Adapter:
     async def check(self) -> Sequence[Finding]:
         """Token, webhook, secret, quota and clock, for the doctor."""
         account = self._context.account
-        path = f"/hooks/{PLATFORM}/{quote(account, safe='')}"
-        return await check_account(self._client, name=f"{PLATFORM}:{account}", path=path)
+        return await check_account(self._client, name=f"{PLATFORM}:{account}", path=hook_path(PLATFORM, account))
 
     async def check_channels(self, channels: Sequence[str]) -> Sequence[Finding]:
         """Listed groups that the account is not in, for the doctor."""

@@ -8,12 +8,11 @@ import logging
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, repeat
 from typing import ClassVar, Literal
-from urllib.parse import quote
 
 from belino.adapters.whatsapp.capabilities import LIMITS, WORKS
 from belino.adapters.whatsapp.client import CloudClient
@@ -42,7 +41,7 @@ from belino.domain.reply import Parcel, ParcelKind, Receipt
 from belino.net.guard import host_of
 from belino.net.json_fields import Raw, from_json, line, texts, words
 from belino.net.redact import Secret
-from belino.net.rest import HookInbox, Latest, OwnReactions, RateLimits, check_base_url, check_secret
+from belino.net.rest import HookInbox, Latest, OwnReactions, RateLimits, check_base_url, check_secret, hook_path
 from belino.net.stream import retried
 from belino.net.tap import on_behalf
 
@@ -231,11 +230,8 @@ class Adapter:
         self._me = CloudNumber(id=self._config.phone_number_id, digits=digits, name=line(told, "verified_name"))
         self._let_in.set()
         async with asyncio.TaskGroup() as group:
-            registering = group.create_task(self._register())
-            try:
-                await self._hooks.run(accept)
-            finally:
-                registering.cancel()
+            group.create_task(self._register())
+            await self._hooks.run(accept)
 
     async def connected(self) -> None:
         """Wait until Meta has accepted the token."""
@@ -245,31 +241,27 @@ class Adapter:
         """Send one message: outside the 24 hours after the person's last one as the template, or not at all."""
         channel = parcel.conversation.channel
         await self._read(channel)
-        template = self._template if channel in self._closed else None
-        if channel in self._closed and template is None:
-            raise self._withheld()
-        receipt = await self._limits.call(channel, lambda: self._sent(parcel, template))
+        receipt = await self._limits.call(channel, lambda: self._sent(parcel))
         self._typing.pop(channel, None)
-        if parcel.kind is ParcelKind.TEXT and template is None and self._template is not None:
-            self._texts.keep(receipt.message_id, None)
         return receipt
 
-    async def _sent(self, parcel: Parcel, template: Template | None) -> Receipt:
-        sending = partial(send, self._client, self._uploads, parcel, previews=self._config.link_previews)
-        try:
-            return await sending(template=template)
-        except WindowClosed:
-            self._closed.keep(parcel.conversation.channel, None)
-            if template is not None:
-                raise
-            if self._template is None:
-                raise self._withheld() from None
-        return await sending(template=self._template)
-
-    def _withheld(self) -> WindowClosed:
-        return WindowClosed(
+    async def _sent(self, parcel: Parcel) -> Receipt:
+        channel, previews = parcel.conversation.channel, self._config.link_previews
+        freely = () if channel in self._closed else (None,)
+        for template in (*freely, *filter(None, (self._template,))):
+            try:
+                receipt = await send(self._client, self._uploads, parcel, previews=previews, template=template)
+            except WindowClosed:
+                self._closed.keep(channel, None)
+                if template is not None:
+                    raise
+            else:
+                if template is None and self._template is not None and parcel.kind is ParcelKind.TEXT:
+                    self._texts.keep(receipt.message_id, None)
+                return receipt
+        raise WindowClosed(
             "more than 24 hours have passed since the person last wrote, and WhatsApp then accepts only a template; "
-            f"name one in adapters.{PLATFORM}.template, or send it again once they have written"
+            f"name one in adapters.{PLATFORM}.template, or it is sent once they have written"
         )
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
@@ -318,7 +310,9 @@ class Adapter:
 
     async def check(self) -> Sequence[Finding]:
         """Token, number, webhook and clock, for the doctor."""
-        return await check_number(self._client, name=f"{PLATFORM}:{self._context.account}", hook=self._hook)
+        return await check_number(
+            self._client, name=f"{PLATFORM}:{self._context.account}", hook=hook_path(PLATFORM, self._context.account)
+        )
 
     def screen_hook(self, hook: Hook) -> HookAnswer | None:
         """Refuse a call that is neither a handshake nor signed; verifying the signature needs the body."""
@@ -351,20 +345,16 @@ class Adapter:
 
     def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
         """The arrivals of a recorded call."""
-        me = CloudNumber(id=words(known, "number"), digits=words(known, "digits"), name=words(known, "name"))
+        me = CloudNumber(id=words(known, "id"), digits=words(known, "digits"), name=words(known, "name"))
         ours = frozenset(texts(known, "texts"))
         return parse(payload, CloudParseContext(account=self._context.account, me=me, received=received, texts=ours))
-
-    @property
-    def _hook(self) -> str:
-        return f"/hooks/{PLATFORM}/{quote(self._context.account, safe='')}"
 
     async def _register(self) -> None:
         """Have Meta send the number's events to our address: several numbers of one app then have one each."""
         if self._config.public_url is None or self._config.verify_token is None:
             return
         where = {
-            "override_callback_uri": f"{self._config.public_url.rstrip('/')}{self._hook}",
+            "override_callback_uri": f"{self._config.public_url.rstrip('/')}{hook_path(PLATFORM, self._context.account)}",
             "verify_token": self._config.verify_token.reveal(),
         }
         for wait in chain(REGISTERING, repeat(REGISTERING[-1])):  # Meta calls us first, which may not work at once
@@ -384,7 +374,7 @@ class Adapter:
             self._context.report("other numbers", f"{says} of its own with public_url", is_note=True)
         if news := account_news(payload):
             self._context.report("account", f"Meta reports {news}; see WhatsApp Manager", is_note=True)
-        self._context.parsed(payload, lambda: _known(view), arrivals)
+        self._context.parsed(payload, lambda: {**asdict(view.me), "texts": sorted(view.texts)}, arrivals)
         reopened = {arrival.conversation for arrival in arrivals if self._reopens(arrival)}
         await hand_in(accept, [(arrival, None) for arrival in arrivals])
         if isinstance(accept, ReopensWindows):
@@ -415,8 +405,3 @@ class Adapter:
             received=self._context.clock.now(),
             texts=frozenset(self._texts),
         )
-
-
-def _known(view: CloudParseContext) -> Mapping[str, object]:
-    told = {"number": view.me.id, "digits": view.me.digits, "name": view.me.name}
-    return {**told, "texts": sorted(view.texts)}

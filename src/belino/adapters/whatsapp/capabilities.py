@@ -3,6 +3,8 @@
 https://developers.facebook.com/documentation/business-messaging/whatsapp/business-phone-numbers/media
 """
 
+from dataclasses import replace
+
 from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, SendAs
 
 MB = 1024 * 1024
@@ -39,9 +41,7 @@ _FILES = {
         caption=False,
         apart={"audio/ogg": _OPUS},
     ),
-    SendAs.VOICE: FileLimit(
-        max_bytes=SOUND_BYTES, mimes=frozenset({"audio/ogg"}), codecs=frozenset({"opus"}), caption=False
-    ),
+    SendAs.VOICE: replace(_OPUS, mimes=frozenset({"audio/ogg"})),
     SendAs.STICKER: FileLimit(
         max_bytes=STICKER_BYTES,
         moving_bytes=MOVING_STICKER_BYTES,

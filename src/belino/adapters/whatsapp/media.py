@@ -14,7 +14,7 @@ from belino.domain.message import SourceMessage
 from belino.net.guard import host_of, parse_url
 from belino.net.json_fields import UNKNOWN_MIME, Raw, count, line, mime, table, words, yes
 from belino.net.rest import LinkedFile
-from belino.net.stream import retried, verified
+from belino.net.stream import verified
 
 FILES_HOST = "lookaside.fbsbx.com"
 FILE_PATH = "/whatsapp_business/attachments/"
@@ -78,6 +78,7 @@ class CloudDownload(LinkedFile):
     """Downloads a file: its id gives a fresh URL, whose bytes must have the checksum that Meta tells."""
 
     gone = frozenset({401, 403, 404, 410})
+    lasting = (WhatsAppRefused,)  # Meta blocks who asks often for files that it no longer has
 
     def __init__(self, client: CloudClient, ref: MediaRef, *, files_host: str) -> None:
         """`files_host` is the only one that gets the token; a server of one's own may have other paths."""
@@ -91,10 +92,6 @@ class CloudDownload(LinkedFile):
         """The bytes, verified at their end."""
         async with super().open() as chunks, aclosing(verified(chunks, self._checksums, self.shown)) as checked:
             yield checked
-
-    async def first_link(self) -> str:
-        """The URL; files that Meta no longer has are refused here, without another try: it blocks who asks often."""
-        return await retried(self.link, clock=self._clock, lasting=(WhatsAppRefused,))
 
     async def link(self) -> str:
         media_id = self._ref.locator.get("media", "")

@@ -152,14 +152,7 @@ def _sender(message: Raw, people: Mapping[str, Author]) -> Author:
 
 def _said(raw: Raw, people: Mapping[str, Author], view: CloudParseContext) -> Arrival:
     author, group, kind = _sender(raw, people), words(raw, "group_id"), words(raw, "type")
-    where, content = view.conversation(group or author.id), table(raw, kind)
-    origin = Origin(
-        where=where,
-        own_id=words(raw, "id") or _event(raw, where.channel, view).id,
-        author=author,
-        sent=view.when(raw),
-        chat_type=ChatType.GROUP if group else ChatType.DIRECT,
-    )
+    origin, content = _origin(raw, group or author.id, author, view, is_group=bool(group)), table(raw, kind)
     match kind:
         case "reaction" if target := words(content, "message_id"):
             return origin.reaction(target, words(content, "emoji"))
@@ -206,16 +199,20 @@ def _names_another(text: str, me: CloudNumber) -> bool:
 
 def _echo(raw: Raw, view: CloudParseContext) -> Message | Unsupported:
     """A message that a person of the business wrote in WhatsApp's own app."""
-    where = view.conversation(words(raw, "to") or words(raw, "to_user_id") or UNKNOWN_AUTHOR.id)
+    to = words(raw, "to") or words(raw, "to_user_id") or UNKNOWN_AUTHOR.id
     own = words(raw, "from") or view.me.digits or UNKNOWN_AUTHOR.id
-    origin = Origin(
-        where=where,
-        own_id=words(raw, "id") or _event(raw, where.channel, view).id,
-        author=Author(id=own, name=view.me.name or own),
-        sent=view.when(raw),
-        chat_type=ChatType.DIRECT,
-    )
+    origin = _origin(raw, to, Author(id=own, name=view.me.name or own), view)
     return replace(_message(raw, origin, view.me), addressed=False, channel_name=None)
+
+
+def _origin(raw: Raw, channel: str, author: Author, view: CloudParseContext, *, is_group: bool = False) -> Origin:
+    return Origin(
+        where=view.conversation(channel),
+        own_id=words(raw, "id") or _event(raw, channel, view).id,
+        author=author,
+        sent=view.when(raw),
+        chat_type=ChatType.GROUP if is_group else ChatType.DIRECT,
+    )
 
 
 def _status(raw: Raw, view: CloudParseContext) -> DeliveryStatus | Unsupported:
@@ -243,17 +240,13 @@ def _status(raw: Raw, view: CloudParseContext) -> DeliveryStatus | Unsupported:
 
 def _group(raw: Raw, view: CloudParseContext) -> Unsupported:
     """A change of a group, of which only its creation and its end are about ourselves."""
-    kind, failed = words(raw, "type"), bool(tables(raw, "errors"))
-    group = words(raw, "group_id")
-    return Unsupported(
+    group, failed = words(raw, "group_id"), bool(tables(raw, "errors"))
+    return replace(
+        _event(raw, group, view, what=group_event(raw)),
         conversation=view.conversation(group or f"{SERVER}groups"),
-        id=_event(raw, group, view).id,
-        author=UNKNOWN_AUTHOR,
         sent=view.when(raw),
-        what=group_event(raw),
         chat_type=ChatType.GROUP,
         channel_name=line(raw, "subject") or None,
         is_notice=True,
-        is_event=True,
-        presence=None if failed or not group else _PRESENCE.get(kind),
+        presence=None if failed or not group else _PRESENCE.get(words(raw, "type")),
     )

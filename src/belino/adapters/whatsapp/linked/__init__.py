@@ -23,7 +23,7 @@ from belino.domain.message import Arrival, ConversationKey, Message, Unsupported
 from belino.domain.outcome import Finding
 from belino.domain.ports import Accept, AdapterContext, RecallsHistory, hand_in
 from belino.domain.reply import Parcel, Receipt
-from belino.net.json_fields import Raw, as_table, line, table, words
+from belino.net.json_fields import Raw, as_table, line, table, texts_by_key, words
 from belino.net.rest import Latest, RateLimits
 
 if TYPE_CHECKING:
@@ -232,6 +232,6 @@ class LinkedAdapter:
 
     def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
         """The arrivals of a recorded event."""
-        groups = {address: line(table(known, "groups"), address) for address in table(known, "groups")}
-        me, lid, account = words(known, "me"), words(known, "lid"), self._context.account
-        return parse(as_table(payload), LinkedView(account=account, me=me, lid=lid, groups=groups))
+        me, lid, groups = words(known, "me"), words(known, "lid"), texts_by_key(table(known, "groups"))
+        view = LinkedView(account=self._context.account, me=me, lid=lid, groups=groups)
+        return parse(as_table(payload), view)
