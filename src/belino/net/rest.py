@@ -80,9 +80,9 @@ def check_secret(key: str, secret: Secret | None, where: str) -> None:
         raise ConfigError(f"{key} is needed, as one word without spaces; {where}")
 
 
-def hook_path(platform: str, account: str) -> str:
-    """Where an account's platform calls us."""
-    return f"/hooks/{platform}/{quote(account, safe='')}"
+def hook_path(platform: str, account: str, *, base: str = "") -> str:
+    """Where an account's platform calls us, below our own URL."""
+    return f"{base.rstrip('/')}/hooks/{platform}/{quote(account, safe='')}"
 
 
 def _is_nearby(name: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from belino.adapters.telegram.authors import PLATFORM, TelegramBot
 from belino.adapters.telegram.capabilities import LIMITS, WORKS, local_limits
@@ -50,7 +50,7 @@ from belino.domain.ports import (
 from belino.domain.reply import Parcel, Receipt
 from belino.net.json_fields import Raw, as_table, table, whole, words
 from belino.net.redact import Secret, same_secret
-from belino.net.rest import HookInbox, OwnReactions, check_base_url
+from belino.net.rest import HookInbox, OwnReactions, check_base_url, hook_path
 from belino.net.stream import retried
 
 log = logging.getLogger(__name__)
@@ -348,7 +348,7 @@ class Adapter:
     def _own_webhook(self) -> str | None:
         if self._config.public_url is None:
             return None
-        return f"{self._config.public_url.rstrip('/')}/hooks/{PLATFORM}/{quote(self._context.account, safe='')}"
+        return hook_path(PLATFORM, self._context.account, base=self._config.public_url)
 
     async def _poll(self, accept: Accept, offset: int | None) -> None:
         """Poll getUpdates, one call at a time: an offset confirms that all earlier updates are on our disk."""

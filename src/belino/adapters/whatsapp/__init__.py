@@ -354,7 +354,7 @@ class Adapter:
         if self._config.public_url is None or self._config.verify_token is None:
             return
         where = {
-            "override_callback_uri": f"{self._config.public_url.rstrip('/')}{hook_path(PLATFORM, self._context.account)}",
+            "override_callback_uri": hook_path(PLATFORM, self._context.account, base=self._config.public_url),
             "verify_token": self._config.verify_token.reveal(),
         }
         for wait in chain(REGISTERING, repeat(REGISTERING[-1])):  # Meta calls us first, which may not work at once

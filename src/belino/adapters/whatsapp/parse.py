@@ -108,7 +108,7 @@ def _change(change: Raw, owner: str, view: CloudParseContext) -> tuple[Arrival, 
         what = f"an event of the phone number {number[:32]}, which is not this account's"
         return (_event(change, owner, view, what=what),)
     people = _people(value)
-    found: list[Arrival] = [_said(message, people, view) for message in tables(value, "messages")]
+    found: list[Arrival] = [_incoming(message, people, view) for message in tables(value, "messages")]
     for key in _ECHOES:
         found += [_echo(message, view) for message in tables(value, key)]
     found += [_status(status, view) for status in tables(value, "statuses")]
@@ -150,18 +150,23 @@ def _sender(message: Raw, people: Mapping[str, Author]) -> Author:
     return people.get(own) or (Author(id=own, name=own) if own else UNKNOWN_AUTHOR)
 
 
-def _said(raw: Raw, people: Mapping[str, Author], view: CloudParseContext) -> Arrival:
-    author, group, kind = _sender(raw, people), words(raw, "group_id"), words(raw, "type")
-    origin, content = _origin(raw, group or author.id, author, view, is_group=bool(group)), table(raw, kind)
+def _incoming(raw: Raw, people: Mapping[str, Author], view: CloudParseContext) -> Arrival:
+    author, group = _sender(raw, people), words(raw, "group_id")
+    return _said(raw, _origin(raw, group or author.id, author, view, is_group=bool(group)), view.me)
+
+
+def _said(raw: Raw, origin: Origin, me: CloudNumber) -> Arrival:
+    kind = words(raw, "type")
+    content = table(raw, kind)
     match kind:
         case "reaction" if target := words(content, "message_id"):
             return origin.reaction(target, words(content, "emoji"))
         case "revoke" if target := words(content, "original_message_id"):
             return origin.deletion(target)
         case "edit" if target := words(content, "original_message_id"):
-            now = _message(table(content, "message"), replace(origin, own_id=target), view.me)
+            now = _message(table(content, "message"), replace(origin, own_id=target), me)
             return as_edit(now, origin.own_id, origin.sent)
-    return _message(raw, origin, view.me)
+    return _message(raw, origin, me)
 
 
 def _message(raw: Raw, origin: Origin, me: CloudNumber) -> Message | Unsupported:
@@ -197,12 +202,13 @@ def _names_another(text: str, me: CloudNumber) -> bool:
     return any(name.isdigit() and len(name) >= 7 and name != me.digits for name in mentions)
 
 
-def _echo(raw: Raw, view: CloudParseContext) -> Message | Unsupported:
-    """A message that a person of the business wrote in WhatsApp's own app."""
+def _echo(raw: Raw, view: CloudParseContext) -> Arrival:
+    """What a person of the business did in WhatsApp's own app."""
     to = words(raw, "to") or words(raw, "to_user_id") or UNKNOWN_AUTHOR.id
     own = words(raw, "from") or view.me.digits or UNKNOWN_AUTHOR.id
-    origin = _origin(raw, to, Author(id=own, name=view.me.name or own), view)
-    return replace(_message(raw, origin, view.me), addressed=False, channel_name=None)
+    said = _said(raw, _origin(raw, to, Author(id=own, name=view.me.name or own), view), view.me)
+    is_message = isinstance(said, Message | Unsupported)
+    return replace(said, addressed=False, channel_name=None) if is_message else said
 
 
 def _origin(raw: Raw, channel: str, author: Author, view: CloudParseContext, *, is_group: bool = False) -> Origin:
