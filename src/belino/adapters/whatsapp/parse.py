@@ -207,8 +207,7 @@ def _echo(raw: Raw, view: CloudParseContext) -> Arrival:
     to = words(raw, "to") or words(raw, "to_user_id") or UNKNOWN_AUTHOR.id
     own = words(raw, "from") or view.me.digits or UNKNOWN_AUTHOR.id
     said = _said(raw, _origin(raw, to, Author(id=own, name=view.me.name or own), view), view.me)
-    is_message = isinstance(said, Message | Unsupported)
-    return replace(said, addressed=False, channel_name=None) if is_message else said
+    return replace(said, addressed=False, channel_name=None) if isinstance(said, Message | Unsupported) else said
 
 
 def _origin(raw: Raw, channel: str, author: Author, view: CloudParseContext, *, is_group: bool = False) -> Origin:
