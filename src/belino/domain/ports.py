@@ -319,10 +319,10 @@ class TakesHooks(Protocol):
 
 @runtime_checkable
 class ScreensHooks(Protocol):
-    """Can refuse a request by its method, query and headers, before its body is read."""
+    """Can answer a request by its method, query and headers, before its body is read."""
 
     def screen_hook(self, hook: Hook) -> HookAnswer | None:
-        """The refusal of a request, whose body is still empty here; None to read its body."""
+        """The refusal of a request, whose body is still empty here, or the answer to a handshake; None to read on."""
         ...
 
 

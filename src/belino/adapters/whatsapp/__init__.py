@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, repeat
@@ -161,9 +161,8 @@ class Config:
     @property
     def files_host(self) -> str:
         """The only host that gets the token to download files."""
-        if self.files_url is not None:
-            return host_of(self.files_url)
-        return FILES_HOST if self.is_official else host_of(self.api_url)
+        own = self.files_url or ("" if self.is_official else self.api_url)
+        return host_of(own) if own else FILES_HOST
 
     @property
     def is_official(self) -> bool:
@@ -266,12 +265,13 @@ class Adapter:
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
         """Set our reaction, of which WhatsApp shows one to a message; a later one replaces it."""
-        channel, shown = conversation.channel, emoji_character(emoji)
-
-        async def work(one: str) -> None:
-            await self._limits.call(channel, lambda: react(self._client, conversation, message_id, one))
-
-        await self._reactions.put((channel, message_id), shown, added=added, work=work)
+        channel, set_to = conversation.channel, partial(react, self._client, conversation, message_id)
+        await self._reactions.put(
+            (channel, message_id),
+            emoji_character(emoji),
+            added=added,
+            work=lambda one: self._limits.call(channel, lambda: set_to(one)),
+        )
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
         """Show typing at the person's last message, which marks it as read."""
@@ -310,25 +310,21 @@ class Adapter:
 
     async def check(self) -> Sequence[Finding]:
         """Token, number, webhook and clock, for the doctor."""
-        return await check_number(
-            self._client, name=f"{PLATFORM}:{self._context.account}", hook=hook_path(PLATFORM, self._context.account)
-        )
+        account = self._context.account
+        return await check_number(self._client, name=f"{PLATFORM}:{account}", hook=hook_path(PLATFORM, account))
 
     def screen_hook(self, hook: Hook) -> HookAnswer | None:
-        """Refuse a call that is neither a handshake nor signed; verifying the signature needs the body."""
+        """Answer a handshake, and refuse a call that is not signed; verifying the signature needs the body."""
         if hook.method == "GET":
-            answer = handshake(hook, self._config.verify_token)
-            return answer if answer.status != 200 else None
+            return handshake(hook, self._config.verify_token)
         if hook.method != "POST":
             return HookAnswer(status=405)
         return None if SIGNATURE.may_be(hook) else HookAnswer(status=401)
 
     async def take_hook(self, hook: Hook) -> HookAnswer:
         """Accept one call: its signature is verified before its content, and 200 is answered only after commit."""
-        if (refused := self.screen_hook(hook)) is not None:
-            return refused
-        if hook.method == "GET":
-            return handshake(hook, self._config.verify_token)
+        if (answer := self.screen_hook(hook)) is not None:
+            return answer
         if not SIGNATURE.is_of(hook, self._config.app_secret):
             return HookAnswer(status=401)
         signature = SIGNATURE.of(hook)
@@ -346,8 +342,7 @@ class Adapter:
     def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
         """The arrivals of a recorded call."""
         me = CloudNumber(id=words(known, "id"), digits=words(known, "digits"), name=words(known, "name"))
-        ours = frozenset(texts(known, "texts"))
-        return parse(payload, CloudParseContext(account=self._context.account, me=me, received=received, texts=ours))
+        return parse(payload, replace(self._view(), me=me, received=received, texts=frozenset(texts(known, "texts"))))
 
     async def _register(self) -> None:
         """Have Meta send the number's events to our address: several numbers of one app then have one each."""

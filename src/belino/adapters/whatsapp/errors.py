@@ -10,13 +10,14 @@ from belino.domain.message import DeliveryState
 from belino.net.json_fields import Raw, line, table, whole
 from belino.net.redact import redact
 
-NOT_SUPPORTED, WINDOW_CLOSED, PAIR_LIMIT = 131051, 131047, 131056
+WINDOW_CLOSED, PAIR_LIMIT = 131047, 131056
 THROUGHPUT, ACCOUNT_CALLS, APP_CALLS, SPAM_LIMIT = 130429, 80007, 4, 131048
 NO_SUCH_OBJECT = (100, 33)
 """The code and its former subcode for an id that is unknown, or was deleted."""
-_WAITS = {THROUGHPUT: 1.0, ACCOUNT_CALLS: 60.0, APP_CALLS: 60.0}
+_WAITS = {PAIR_LIMIT: 0.0, THROUGHPUT: 1.0, ACCOUNT_CALLS: 60.0, APP_CALLS: 60.0}
 # The operator has to act: no answer is lost until then.
-_ACCOUNT = frozenset({0, 3, 10, 190, 368, 131005, 131031, 131042, 131045, 133010, *range(200, 300)})
+_ACCOUNT = (0, 3, 10, 190, 368, 131005, 131031, 131042, 131045, 133010, *range(200, 300))
+_MEANINGS = {WINDOW_CLOSED: WindowClosed, SPAM_LIMIT: Withheld, **dict.fromkeys(_ACCOUNT, Unauthorized)}
 _PASSING = frozenset({1, 2, 131000, 131016, 131057, 133004})
 
 WORDS: Mapping[int, str] = {
@@ -83,16 +84,11 @@ def refusal(method: str, error: Raw, *, wait: float | None) -> AdapterError | No
     code, said = whole(error, "code"), in_words(error)
     if code is None:
         return None
-    if code == PAIR_LIMIT:
-        return RateLimited(said, retry_after=wait or 0.0)
     if code in _WAITS:
-        return RateLimited(said, retry_after=_WAITS[code] if wait is None else wait, is_global=True)
-    if code in _ACCOUNT:
-        return Unauthorized(said)
-    if code == WINDOW_CLOSED:
-        return WindowClosed(said)
-    if code == SPAM_LIMIT:
-        return Withheld(said)
+        wait = _WAITS[code] if wait is None else wait
+        return RateLimited(said, retry_after=wait, is_global=code != PAIR_LIMIT)
+    if code in _MEANINGS:
+        return _MEANINGS[code](said)
     if code in _PASSING:
         return AdapterError(f"Meta failed at {method}: {said}")
     return WhatsAppRefused(said, code=code, subcode=whole(error, "error_subcode") or 0)

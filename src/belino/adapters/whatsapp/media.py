@@ -1,10 +1,9 @@
 """Media of messages: files as refs that hold ids only, and their bytes by URLs that are valid for five minutes."""
 
 import base64
-import binascii
 import re
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 
 from belino.adapters.whatsapp.client import CloudClient
 from belino.adapters.whatsapp.errors import NO_SUCH_OBJECT, WhatsAppRefused
@@ -21,7 +20,6 @@ FILE_PATH = "/whatsapp_business/attachments/"
 """The token is sent to no other page of that host."""
 NAME_CHARS = 255
 _MEDIA_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_HEX = re.compile(r"[0-9a-fA-F]{64}")
 _STEPS = re.compile(r"(?i)/(?:\.|%2e){1,2}(?:[/?]|%2f|$)|\\|%5c|%00")
 _KINDS = {
     "image": (MediaKind.IMAGE, "image/jpeg"),
@@ -65,13 +63,10 @@ def uploaded_ref(media_id: str, kind: MediaKind, mime_type: str, source: SourceM
 
 def as_sha256(told: str) -> str:
     """A checksum in lower-case hex: webhooks have it in base64, and answers in hex; empty if it is neither."""
-    if _HEX.fullmatch(told):
-        return told.lower()
-    try:
-        raw = base64.b64decode(told, validate=True)
-    except (binascii.Error, ValueError):
-        return ""
-    return raw.hex() if len(raw) == 32 else ""
+    with suppress(ValueError):
+        raw = bytes.fromhex(told) if len(told) == 64 else base64.b64decode(told, validate=True)
+        return raw.hex() if len(raw) == 32 else ""
+    return ""
 
 
 class CloudDownload(LinkedFile):
