@@ -374,6 +374,14 @@ async def test_where_slack_streams_nothing_or_ends_a_stream_the_draft_is_edited(
     assert slack.calls["chat.startStream"] == 1 and slack.calls["chat.postMessage"] == 1
 
 
+async def test_a_running_stream_is_ended_before_it_is_deleted(
+    slack: SlackServer, app: App, talk: ConversationKey
+) -> None:
+    draft = await app.adapter.send(written(talk, "one …", key="d", kind=ParcelKind.DRAFT))
+    await app.adapter.delete(talk, draft.message_id)
+    assert slack.streaming == [] and draft.message_id not in slack.messages[talk.channel]
+
+
 async def test_an_answer_too_long_for_a_change_takes_the_draft_away_and_is_a_message_of_its_own(
     slack: SlackServer, app: App
 ) -> None:

@@ -277,7 +277,9 @@ def test_a_retry_that_is_refused_says_why_and_can_be_pressed_again(
 
 def test_messages_sent_during_a_turn_are_answered_in_order(page: Page, enter: Enter, patience: Patience) -> None:
     enter(page)
-    for text in ("one", "two", "three"):
+    send(page, "one")
+    expect(page.locator("#turn")).to_be_visible()
+    for text in ("two", "three"):
         send(page, text)
     expect(bubbles(page, "mine")).to_have_count(3)
     patience.go()

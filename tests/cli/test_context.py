@@ -126,7 +126,8 @@ def test_a_running_gateway_gives_the_same_answers(belino: Belino, home: Path) ->
         missing = belino("context", MAIN, "--at", "m9")
         unknown = belino("search", "web:default:nowhere", "x")
     assert running == resting
-    assert {one["relevance_signal"] for one in running[1]["results"]} == {"author:Roe, Jane 100%25"}
+    signals = {one["relevance_signal"] for one in running[1]["results"]}
+    assert signals == {"author:Roe, Jane 100%25", "keyword:lunch"}
     assert unknown.returncode == 1 and "there is no channel web:default:nowhere" in unknown.stderr
     assert missing.returncode == 1 and "there is no message 'm9' in web:default:main" in missing.stderr
 

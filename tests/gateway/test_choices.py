@@ -9,16 +9,17 @@ import belino
 from auditing import accounts_balance
 from belino.config import AccessConfig, ChannelAccess
 from belino.domain.choice import Button, Choice
-from belino.domain.errors import ToolError
-from belino.domain.limits import Limits, Once
+from belino.domain.errors import MarkupRefused, ToolError
+from belino.domain.limits import Limits, Markup, Once
 from belino.domain.message import Author
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
-from belino.domain.reply import ParcelKind
+from belino.domain.reply import Parcel, ParcelKind, Receipt
 from belino.domain.turn import Final
 from belino.gateway.gateway import Gateway
-from belino.testing import ScriptedAgent, ToolCall
-from gateway.house import ANN, BOB, EVE, House, until
+from belino.testing import FakeContext, ScriptedAgent, ToolCall
+from belino.testing.memory import Config as MemoryConfig
+from gateway.house import ANN, BOB, EVE, House, Wire, until
 
 __all__ = ["accounts_balance"]
 
@@ -178,3 +179,46 @@ async def test_a_question_has_two_to_ten_short_choices(house: House, choices: li
         await house.ask(gateway, house.say())
         with pytest.raises(ToolError, match=r"choices must be|a label has"):
             await agent.turns[-1].toolbox.call("ask_user", {"question": "Which?", "choices": choices})
+
+
+class RewordingWire(Wire):
+    """A platform that shows what an edit leaves of a message."""
+
+    def __init__(self, house: House) -> None:
+        super().__init__(MemoryConfig(), FakeContext(clock=house.clock))
+        self.limits = Limits(text_chars=4096, once=Once.KEY, buttons=True)
+        self.edited: list[Parcel] = []
+
+    async def send(self, parcel: Parcel) -> Receipt:
+        receipt = await super().send(parcel)
+        return receipt if parcel.edits is None else replace(receipt, message_id=parcel.edits)
+
+    async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
+        if parcel.markup is not Markup.PLAIN and self.limits.markup is not Markup.PLAIN:
+            raise MarkupRefused("no markup today")
+        self.edited.append(parcel)
+        return Receipt(message_id=message_id, sent=self._context.clock.now())
+
+
+@pytest.mark.parametrize("markup", [Markup.PLAIN, Markup.HTML])
+async def test_a_question_that_the_agent_rewords_keeps_its_buttons_and_shows_the_new_text(
+    house: House, markup: Markup
+) -> None:
+    wire = house.wires["default"] = RewordingWire(house)
+    wire.limits = replace(wire.limits, markup=markup)
+    house.agent = agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        buttons = await asked(house, gateway)
+        question = (await house.history(gateway))[-1]
+        reword = ToolCall(name="edit_message", arguments={"message_id": question.id, "text": "Deploy **today**?"})
+        agent.script.append([reword, Final(silent=True)])
+        await house.ask(gateway, house.say("today, you mean?"))
+        (edited,) = wire.edited
+        assert (edited.buttons, edited.text) == (buttons, "Deploy today?" if markup is Markup.HTML else edited.text)
+        assert (await press(house, gateway, buttons[1].key)).outcome is MessageOutcome.WAITING
+        await until(lambda: any(each.kind is ParcelKind.EDIT for each in house.wire.seen))
+        shown = next(each for each in house.wire.seen if each.kind is ParcelKind.EDIT)
+        assert (shown.text, shown.buttons) == (f"{edited.text}\n\n✓ No", ())
+        agent.script.append([reword, Final(silent=True)])
+        await house.ask(gateway, house.say("again"))
+        assert wire.edited[-1].buttons == ()

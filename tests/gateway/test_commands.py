@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from belino.config import AgentConfig, Config
-from belino.domain.message import ConversationKey
+from belino.domain.message import ConversationKey, Deletion
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import AcceptsMany
 from belino.domain.reply import ParcelState
@@ -13,8 +13,9 @@ from belino.domain.search import SearchIntent, SearchQuery
 from belino.domain.turn import Final, ReplyPart, Turn
 from belino.gateway.explain import explain
 from belino.gateway.gateway import Gateway
-from belino.testing import ScriptedAgent
-from gateway.house import ANN, BOB, House, HungAgent, until
+from belino.testing import FakeContext, ScriptedAgent
+from belino.testing.memory import Config as MemoryConfig
+from gateway.house import ANN, BOB, House, HungAgent, Wire, until
 
 DM = ConversationKey(platform="memory", account="default", channel="dm")
 
@@ -277,3 +278,47 @@ async def test_a_refused_sender_is_told_where_only_they_see_it(house: House) -> 
 async def test_voice_answers_that_none_is_configured(house: House) -> None:
     async with house.at_work() as gateway:
         assert "No voice is configured" in await give(house, gateway, "/voice on")
+
+
+class GreetedWire(Wire):
+    """A platform whose clients send a command when a chat is opened."""
+
+    def command_aliases(self) -> dict[str, str]:
+        return {"start": "help"}
+
+
+async def test_what_a_client_sends_when_a_chat_is_opened_is_answered_by_belino_itself(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    house.wires["default"] = GreetedWire(MemoryConfig(), FakeContext(clock=house.clock))
+    async with house.at_work() as gateway:
+        for opened in ("/start", "/start invitation_7", "/Start@Belino"):
+            said = await give(house, gateway, opened)
+            assert said.startswith("I am belino.") and "/stop" in said
+        await house.ask(gateway, house.say("/start the engine"))
+    assert len(agent.turns) == 1
+
+
+async def test_elsewhere_start_is_a_message_to_the_agent(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        await house.ask(gateway, house.say("/start"))
+    assert len(agent.turns) == 1
+
+
+async def test_turns_that_are_stopped_or_whose_messages_are_deleted_no_longer_count_as_waiting(house: House) -> None:
+    agent = house.agent = HungAgent()
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("think"))
+        await until(lambda: agent.running)
+        gone = house.say("one")
+        album = [house.say("", album="a", media=(house.picture(gone, item=item),)) for item in ("1", "2")]
+        for said in (gone, *album):
+            await gateway.accept(said)
+        assert (gateway._sessions.waiting, await gateway.store.waiting_turns()) == (2, 2)
+        deletion = Deletion(conversation=DM, id="d1", message_id=gone.id, author=ANN, sent=house.clock.now())
+        for _ in range(2):  # the same deletion may come again
+            await gateway.accept(deletion)
+        assert (gateway._sessions.waiting, await gateway.store.waiting_turns()) == (1, 1)
+        assert "waiting: 1" in await give(house, gateway, "/status")
+        await give(house, gateway, "/stop")
+        assert (gateway._sessions.waiting, await gateway.store.waiting_turns()) == (0, 0)

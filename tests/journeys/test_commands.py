@@ -34,6 +34,17 @@ async def test_telegram_offers_the_commands_in_its_menu_and_sets_it_once(tmp_pat
     assert group.agent.turns == []
 
 
+async def test_a_person_who_opens_the_chat_on_telegram_is_greeted_by_belino(tmp_path: Path) -> None:
+    async with TelegramServer() as server:
+        group = BusyGroup(server, tmp_path / "home")
+        async with group.gateway():
+            for opened in ("/start", "/start from_a_link"):
+                server.say(group.ann, group.ann, opened)
+            await until(lambda: len(group.answers()) == 2)
+    assert all(answer.startswith("I am belino.") and "/help" in answer for answer in group.answers())
+    assert group.agent.turns == []
+
+
 async def test_discord_registers_commands_beside_those_of_others_and_answers_privately(tmp_path: Path) -> None:
     async with DiscordServer() as discord:
         club = BusyServer(discord, tmp_path / "home")

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import io
 import os
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -83,14 +84,14 @@ async def test_chart_report_voice_and_album_arrive_each_in_its_form_and_then_the
     assert [len(message.media) for message in history] == [0, 1, 1, 1, 3, 0]
 
 
-def film(width: int, height: int) -> bytes:
-    """A second of a silent WebM, by the real encoder."""
+def film(width: int, height: int, *, form: str = "webm", codec: str = "libvpx-vp9") -> bytes:
+    """A second of a silent film, by the real encoder."""
     import av
     from av.video.stream import VideoStream
 
     written = io.BytesIO()
-    with av.open(written, "w", format="webm") as target:
-        stream = target.add_stream("libvpx-vp9", rate=10)
+    with av.open(written, "w", format=form) as target:
+        stream = target.add_stream(codec, rate=10)
         assert isinstance(stream, VideoStream)
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
         for _ in range(10):
@@ -116,6 +117,18 @@ async def test_what_keeps_the_rules_of_stickers_is_one_and_any_other_film_a_docu
     assert hashes(group) == [sha256(content) for content in files.values()]
     told = [text_of(answer).partition("your answer ")[2].partition(" (")[0].rstrip(".") for answer in agent.answers]
     assert told == ["as a sticker", "as a sticker", "as a document"]
+
+
+async def test_a_film_has_its_dimensions_and_length_without_the_decoder_too(
+    group: BusyGroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = film(320, 180, form="mp4", codec="mpeg4")
+    monkeypatch.setitem(sys.modules, "av", None)
+    async with group.gateway(ScriptedAgent([send(group.offer("film.mp4", content)), "There."])) as gateway:
+        group.server.say(group.ann, group.ann, "the film, please")
+        await until(lambda: confirmed(gateway, 2))
+    shown = group.server.sent[0]["video"]
+    assert (shown["width"], shown["height"], shown["duration"]) == (320, 180, 1)
 
 
 async def test_a_still_picture_that_telegram_does_not_take_as_a_photo_is_made_one(group: BusyGroup) -> None:

@@ -19,7 +19,7 @@ from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
 from belino.testing import FakeClock, TelegramServer
 from belino.testing.faults import CannedAnswer, Hang
-from belino.turns.drafts import FIRST_CHARS
+from belino.turns.drafts import FIRST_CHARS, NO_ANSWER
 
 pytestmark = pytest.mark.slow
 
@@ -435,10 +435,45 @@ async def test_an_agent_that_chooses_silence_leaves_nothing_of_its_draft(chat: C
     assert not [own for own, message in chat.server.messages.items() if message.get("text", "").startswith("There")]
 
 
-async def test_where_the_draft_of_a_silent_agent_cannot_be_deleted_it_loses_its_unfinished_end(chat: Chat) -> None:
+async def test_pages_are_told_that_the_draft_of_a_silent_agent_is_deleted(chat: Chat) -> None:
+    async with chat.gateway() as gateway, gateway.notices.subscribe() as notices:
+        await chat.draft("There is nothing to add.")
+        chat.agent.lines.put_nowait(Final(text="thanks need no answer", silent=True))
+        await chat.until(lambda: gateway.counters.turns["answered"] == 1)
+        async with asyncio.timeout(PATIENCE):
+            async for notice in notices:
+                said = notice.payload
+                if isinstance(said, StoredMessage) and said.author.is_agent and said.deleted is not None:
+                    assert said.text == ""
+                    break
+
+
+async def test_where_the_draft_of_a_silent_agent_cannot_be_deleted_it_says_so_and_explain_why(chat: Chat) -> None:
     async with chat.gateway() as gateway:
         await chat.draft("There is nothing to add.")
         chat.server.fail("deleteMessage", CannedAnswer(status=400, description="Bad Request: message can't be deleted"))
         chat.agent.lines.put_nowait(Final(text="thanks need no answer", silent=True))
-        await chat.until(lambda: chat.seen == ["There is nothing to add."])
-        assert gateway.counters.turns["answered"] == 1
+        await chat.until(lambda: chat.seen == [NO_ANSWER])
+        asked = (await gateway.store.history(chat.where, limit=10))[0]
+        story = await gateway.store.story(chat.where, asked.id)
+        await chat.until(lambda: chat.parcel_states() == ["sent", "sent"])
+        assert (await gateway.audit()).is_balanced
+    assert story is not None and asked.outcome is MessageOutcome.SILENT
+    assert [step.reason for step in story.steps if step.outcome == "draft not deleted"] == [
+        "Telegram will not delete it: Bad Request: message can't be deleted"
+    ]
+
+
+async def test_a_draft_that_waits_to_be_sent_is_not_sent_for_a_silent_agent(chat: Chat) -> None:
+    async with chat.gateway() as gateway:
+        chat.server.fail("sendMessage", CannedAnswer(status=429, parameters={"retry_after": 600}))
+        chat.server.say(chat.ada, chat.ada, "thanks")
+        await chat.until(lambda: chat.agent.turns)
+        chat.agent.write("There is nothing to add.")
+        await chat.until(lambda: chat.server.calls["sendMessage"])
+        chat.agent.lines.put_nowait(Final(text="thanks need no answer", silent=True))
+        await chat.until(lambda: gateway.counters.turns["answered"] == 1)
+        assert chat.parcel_states() == ["dead"]
+        await chat.pass_time(700)
+        assert (await gateway.audit()).is_balanced
+    assert (chat.seen, chat.server.calls["sendMessage"]) == ([], 1)

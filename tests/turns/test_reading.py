@@ -22,6 +22,7 @@ from belino.domain.reading import (
     TranscriptWindow,
 )
 from belino.domain.reply import ParcelState
+from belino.domain.stored import StoredMessage
 from belino.gateway.events import ReadingNotice
 from belino.gateway.gateway import Gateway
 from belino.testing import ScriptedAgent
@@ -133,6 +134,30 @@ async def test_a_spoken_command_works_like_a_written_one(house: House, agent: Sc
     assert (session.memory, session.turns) == (None, 0)
     assert message.outcome is MessageOutcome.ANSWERED
     assert audit.is_balanced
+
+
+async def test_what_a_spoken_command_stops_waits_no_longer_and_pages_are_told(
+    house: House, agent: ScriptedAgent
+) -> None:
+    read = asyncio.Event()
+
+    async def once_allowed(message: MessageMedia, note: Note) -> MessageReadings:
+        await read.wait()
+        return heard(message, "Slash stop.")
+
+    understanding = house.understanding = ScriptedUnderstanding(once_allowed)
+    async with house.at_work() as gateway, gateway.notices.subscribe() as notices:
+        await gateway.accept(voice(house))
+        await until(lambda: understanding.asked)
+        await gateway.accept(house.say("and this"))
+        assert (gateway._sessions.waiting, await gateway.store.waiting_turns()) == (1, 1)
+        read.set()
+        async for notice in notices:
+            said = notice.payload
+            if isinstance(said, StoredMessage) and (said.text, said.outcome) == ("and this", MessageOutcome.ABORTED):
+                break
+        assert (gateway._sessions.waiting, await gateway.store.waiting_turns()) == (0, 0)
+    assert agent.turns == []
 
 
 async def test_the_reader_learns_who_asks_and_what_they_wrote_before(house: House, agent: ScriptedAgent) -> None:

@@ -17,7 +17,10 @@ from belino.web.request_context import Site as WebSite
 
 MAIN = "web:default:main"
 OTHER = ConversationKey(platform="web", account="default", channel="other")
-OPEN = {"/files/{token}", "/", "/static/{path:path}", "/healthz", "/hooks/{platform}/{account}", "/api/login"}
+OPEN = {
+    "/files/{token}", "/files/{token}/preview", "/", "/static/{path:path}", "/healthz", "/hooks/{platform}/{account}",
+    "/api/login",
+}  # fmt: skip
 PARTS = {
     "key": "p-1-0-abcdef",
     "token": "unknown",

@@ -14,6 +14,7 @@ from belino.domain.ports import AdapterContext, Hook, HookAnswer
 from belino.gateway.accounts import from_registry
 from belino.testing import MemoryAdapter
 from belino.testing.memory import Config as MemoryConfig
+from belino.web.hooks import HOOK_BYTES
 from belino.web.request_context import HOOK_READERS, HOOKS_AT_ONCE
 
 
@@ -77,13 +78,13 @@ async def test_a_platform_that_takes_no_hooks_or_is_not_there_is_nowhere(hooked:
 async def test_a_body_over_the_limit_never_reaches_the_adapter(hooked: Any) -> None:
     async def chunked() -> Any:
         for _ in range(33):
-            yield b"x" * 32 * 1024
+            yield b"x" * (HOOK_BYTES // 32)
 
     async with hooked as site:
-        for body in (io.BytesIO(b"x" * (1024 * 1024 + 1)), chunked()):
+        for body in (io.BytesIO(b"x" * (HOOK_BYTES + 1)), chunked()):
             assert (await site.ask("POST", "/hooks/hooked/main", headers={}, data=body))[0] == 413
         assert not site.gateway.adapters["hooked", "main"].hooks
-        assert (await site.ask("POST", "/hooks/hooked/main", headers={}, data=io.BytesIO(b"x" * 1024 * 1024)))[0] == 200
+        assert (await site.ask("POST", "/hooks/hooked/main", headers={}, data=io.BytesIO(b"x" * HOOK_BYTES)))[0] == 200
 
 
 async def test_more_calls_at_once_than_we_take_are_told_to_come_again(hooked: Any) -> None:

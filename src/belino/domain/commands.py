@@ -1,7 +1,7 @@
 """Commands that people give in a chat, such as `/stop`: belino carries them out itself, without a model."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from belino.domain.message import Message
@@ -37,6 +37,7 @@ _NAMES = frozenset(spec.name for spec in COMMANDS)
 _ARGUED = frozenset(spec.name for spec in COMMANDS if spec.argument)
 _FOLLOWED = _ARGUED | {"stop"}
 """Commands that text may follow."""
+_NO_ALIASES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,21 +79,24 @@ class CommandEffect:
     """Settings to store; None leaves them unchanged."""
 
 
-def parse_command(text: str) -> ChatCommand | None:
+def parse_command(text: str, aliases: Mapping[str, str] = _NO_ALIASES) -> ChatCommand | None:
     """The command that a message consists of; None for other text and for commands that are not belino's.
 
-    `/why is the sky blue` is a question; `/stop` stops, whatever follows.
+    `/why is the sky blue` is a question; `/stop` stops, whatever follows. One word may follow an alias: clients add the
+    one in the link by which a person came.
     """
     found = _COMMAND.fullmatch(text.strip())
-    if found is None or found[1].lower() not in _NAMES:
+    if found is None:
         return None
     name, argument = found[1].lower(), " ".join((found[3] or "").split())
-    if argument and name not in _FOLLOWED:
+    if (alias := aliases.get(name)) is not None and " " not in argument:
+        name, argument = alias, ""
+    if name not in _NAMES or (argument and name not in _FOLLOWED):
         return None
     return ChatCommand(name=name, argument=argument, bot=(found[2] or "").lower())
 
 
-def command_in(message: Message, names: Iterable[str]) -> ChatCommand | None:
+def command_in(message: Message, names: Iterable[str], aliases: Mapping[str, str] = _NO_ALIASES) -> ChatCommand | None:
     """The command that a message gives to a bot of these names; None if it is none, or another bot's.
 
     A mention of the bot may come first. A message with media, or a forward, gives no command.
@@ -105,7 +109,7 @@ def command_in(message: Message, names: Iterable[str]) -> ChatCommand | None:
         if text.lower().startswith(f"@{name} "):
             text = text[len(name) + 2 :]
             break
-    command = parse_command(text)
+    command = parse_command(text, aliases)
     return None if command is None or (command.bot and command.bot not in known) else command
 
 

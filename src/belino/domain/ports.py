@@ -163,6 +163,8 @@ class Taken:
     """The turn that answers it, if that is still to run."""
     completes: bool = False
     """It is a duplicate with more than the message that is stored, which has it now."""
+    queued: int = 0
+    """By how many turns the queue grew; below zero after a deletion, or a command that stops what waits."""
 
 
 class Accept(Protocol):
@@ -385,6 +387,15 @@ class HasOwnName(Protocol):
 
     def own_name(self) -> str:
         """The name without `@`; empty before the platform has told it."""
+        ...
+
+
+@runtime_checkable
+class AliasesCommands(Protocol):
+    """Its clients send commands of their own, such as the one of a button that opens the bot's chat."""
+
+    def command_aliases(self) -> Mapping[str, str]:
+        """By their names, the names of belino's commands that they stand for."""
         ...
 
 

@@ -13,10 +13,19 @@ from belino.domain.graphemes import cut
 from belino.domain.limits import Limits
 from belino.domain.message import Arrival, ChatType, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome, Stage, Standing, Step
-from belino.domain.ports import Adapter, ChoosesModels, Connects, HasOwnName, MeasuresMemory, OffersCommands, Taken
+from belino.domain.ports import (
+    Adapter,
+    AliasesCommands,
+    ChoosesModels,
+    Connects,
+    HasOwnName,
+    MeasuresMemory,
+    OffersCommands,
+    Taken,
+)
 from belino.domain.reply import Parcel, Reply
 from belino.domain.safe_text import one_line
-from belino.domain.stored import ScreenedArrival, StoredMessage, Story, Verdict
+from belino.domain.stored import ClaimedTurn, ScreenedArrival, StoredMessage, Story, Verdict
 from belino.storage.commands import ConversationFacts
 from belino.storage.parcels import COMMANDED
 from belino.storage.store import Store
@@ -28,6 +37,7 @@ log = logging.getLogger(__name__)
 REFUSED = "You may not give commands here. Ask the person who runs this bot for access."
 TAKEN_BACK = "What is not answered yet is taken back. What the client is doing now, I cannot stop from here."
 """The answer to `/stop` where a connected client answers."""
+GREETING = "I am {}. Write to me as to a person. I also know these commands:"
 EXCERPT_CHARS = 80
 STEPS_TOLD = 20
 _TOLD = (Stage.GATE, Stage.TURN, Stage.TOOL, Stage.MEDIA, Stage.READING, Stage.REPLY, Stage.DELIVERY)
@@ -52,6 +62,8 @@ class CommandCallbacks:
     """Called when parcels of a conversation are in the outbox."""
     changed: Callable[[StoredMessage], None]
     """Called with a message whose outcome changed."""
+    ended: Callable[[int], None]
+    """Called with how many waiting turns a spoken command ended."""
     speaks: Callable[[], str | None]
     """When answers are spoken by the configuration; None if no voice is configured."""
 
@@ -76,11 +88,13 @@ class Commands:
         if not isinstance(arrival, Message) or "/" not in arrival.text:
             return None
         where = arrival.conversation
-        names = [self._agents.author(where).name]
+        names, aliases = [self._agents.author(where).name], dict[str, str]()
         adapter = self._adapters.get((where.platform, where.account))
         if isinstance(adapter, HasOwnName):
             names.append(adapter.own_name())
-        return command_in(arrival, names)
+        if isinstance(adapter, AliasesCommands):
+            aliases |= adapter.command_aliases()
+        return command_in(arrival, names, aliases)
 
     async def screen(self, judged: ScreenedArrival) -> ScreenedArrival:
         """The arrival with what it orders, if it is a command of a sender who may give it; unchanged otherwise.
@@ -97,7 +111,7 @@ class Commands:
             return judged
         follows = message.chat_type is ChatType.DIRECT and not message.invoked  # an answer that follows needs no quote
         reply_to = None if follows else message.id
-        effect = await self.effect(command, message.conversation, message.id, reply_to=reply_to)
+        effect = await self._effect(command, message.conversation, message.id, reply_to=reply_to)
         effect = replace(effect, answer=_private(effect.answer, message))
         verdict: Verdict = replace(judged.verdict, answer=False)
         return replace(judged, verdict=verdict, command=effect, ready=None, joining=None)
@@ -112,7 +126,16 @@ class Commands:
             await self._tell_stopped(where)
         self._callbacks.put(where)
 
-    async def effect(
+    async def carry_out(self, command: ChatCommand, claimed: ClaimedTurn) -> CommandEffect:
+        """Change what a spoken command orders; its turn brings the answer."""
+        where, message = claimed.conversation, claimed.messages[-1]
+        effect = await self._effect(command, where, message.id, reply_to=claimed.reply_to)
+        self._callbacks.ended(await self._store.carry_out(where, message.seq, effect, turn=claimed.id))
+        if effect.stops:
+            await self._tell_stopped(where)
+        return effect
+
+    async def _effect(
         self, command: ChatCommand, where: ConversationKey, message_id: str, *, reply_to: str | None
     ) -> CommandEffect:
         """What a command changes, and its answer."""
@@ -139,7 +162,7 @@ class Commands:
             case "voice":
                 return await self._voice(effect, where)
             case _:
-                return effect, help_text()
+                return effect, f"{GREETING.format(self._agents.author(where).name)}\n{help_text()}"
 
     async def _stopped(self, where: ConversationKey) -> str:
         facts = await self._store.conversation_facts(where)

@@ -279,7 +279,8 @@ class Gateway(AccountOperations, MediaViews):
         retried = await retry_failed(self.store, message)
         for each in retried:
             self.notices.message(each)
-            self._sessions.wake(each.conversation)
+        self._sessions.queued(1)
+        self._sessions.wake(retried[0].conversation)
         self.notices.turn(message.conversation, 0, TurnState.WAITING)
         return retried
 
@@ -396,6 +397,7 @@ class Gateway(AccountOperations, MediaViews):
             abort=self._turns.abort,
             put=self._sender.wake,
             changed=self._stopped,
+            ended=lambda turns: self._sessions.queued(-turns),
             speaks=lambda: None if self.speaker is None else self.speaker.config.auto,
         )
         return Commands(self.store, self.agents, self.adapters, callbacks)
@@ -494,9 +496,7 @@ class Gateway(AccountOperations, MediaViews):
                 owners=self.owners,
                 replied=self._sender.wake,
                 signs=self._signs,
-                commanded=lambda command, turn, message_id: self._commands.effect(
-                    command, turn.conversation, message_id, reply_to=turn.reply_to
-                ),
+                commanded=lambda command, claimed: self._commands.carry_out(command, claimed),
                 begins=lambda where: self._bridge.begin(where),
             ),
         )

@@ -210,7 +210,9 @@ class Intake:
             return ()
         failpoint("intake.store.before")
         try:
-            taken = await self._store.take_in_all(run, album_wait=timedelta(milliseconds=self._config.album_max_ms))
+            with self._sessions.storing():
+                taken = await self._store.take_in_all(run, album_wait=timedelta(milliseconds=self._config.album_max_ms))
+                self._sessions.queued(sum(one.queued for one in taken))
         except (StoreError, ValueError, TypeError, ArithmeticError):
             if len(run) == 1:
                 raise
@@ -238,8 +240,8 @@ class Intake:
         finally:
             for judged, one in zip(run, taken, strict=True):
                 if one.turn is not None:
-                    again = self._joiner.settle(judged, one)
-                    self._sessions.wake(judged.arrival.conversation, again=again)
+                    self._joiner.settle(judged, one)
+                    self._sessions.wake(judged.arrival.conversation)
 
     def _too_long(self, arrival: Arrival) -> Verdict | None:
         """Why an arrival is refused by its size, before its sender is checked."""

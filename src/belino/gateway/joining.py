@@ -40,19 +40,15 @@ class Joiner:
             most=timedelta(milliseconds=self._config.join_max_ms),
         )
 
-    def settle(self, judged: ScreenedArrival, taken: Taken) -> int:
-        """After the commit: restart the running turn that the message joined, or stop one that it interrupts.
-
-        Returns how many messages wait again.
-        """
+    def settle(self, judged: ScreenedArrival, taken: Taken) -> None:
+        """After the commit: restart the running turn that the message joined, or stop one that it interrupts."""
         joining, where = judged.joining, judged.arrival.conversation
         if joining is None or taken.turn is None:
-            return 0
+            return
         if taken.turn == joining.restarts:
-            return self._underway.restart(where, taken.turn)
-        if joining.while_busy == "interrupt" and joining.is_line and joining.interrupts is not None:
+            self._underway.restart(where, taken.turn)
+        elif joining.while_busy == "interrupt" and joining.is_line and joining.interrupts is not None:
             self._underway.abort(where, turn=joining.interrupts, reason=BY_MESSAGE)
-        return 0
 
     def _fills(self, message: Message) -> bool:
         """Whether a text is as long as the pieces that clients split a longer one into."""

@@ -5,7 +5,8 @@ Turns that a crash interrupted run in isolation: one at a time, with no other tu
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from random import Random
@@ -21,6 +22,9 @@ from belino.domain.stored import ClaimedTurn, Ready
 from belino.storage.inbox import InboxVerbs
 
 log = logging.getLogger(__name__)
+
+COUNTS = 10
+"""How often the queue is counted at the start, until nothing arrives while it is."""
 
 
 class Sessions:
@@ -49,6 +53,9 @@ class Sessions:
         self._insist = insist
         self._begun = clock.now()
         self._waiting = 0
+        self._storing = 0
+        """Arrivals that are being stored, and may be counted by the store already."""
+        self._stored = 0
         self._claimed = asyncio.Event()
         self._stopping = False
         self._failures: dict[ConversationKey, int] = {}
@@ -66,8 +73,8 @@ class Sessions:
 
     @property
     def waiting(self) -> int:
-        """About how many messages are queued."""
-        return self._waiting
+        """How many turns are queued."""
+        return max(0, self._waiting)
 
     async def run(self) -> None:
         """Run turns until stopped, starting with those of an earlier run."""
@@ -78,10 +85,7 @@ class Sessions:
         if recovered := await self._insist("inbox", recover):
             log.info("turns interrupted by a crash, which run again one at a time: %d", recovered)
         failpoint("start.recovered")
-        # Arrivals during the count may be in it or not: too high is corrected near the limit, too low is not.
-        before = self._waiting
-        found = await self._insist("inbox", self._inbox.waiting_turns)
-        self._waiting += found - before
+        await self._count()
         ready = await self._insist("inbox", self._inbox.ready_turns)
         now = self._clock.now()
         for one in ready:
@@ -98,8 +102,8 @@ class Sessions:
     async def room(self) -> None:
         """Wait until another turn may be queued; this is the back-pressure on adapters."""
         while self._waiting >= self._config.max_waiting:
-            # Our own count may be too high, never too low (an album is one turn, a deleted message none): near the
-            # limit the store is asked. Its answer is not kept, because a claim may be in progress.
+            # Our own count may be too high, never too low: near the limit the store is asked. Its answer is not kept,
+            # because a claim may be in progress.
             self._claimed.clear()
             if await self._inbox.waiting_turns() < self._config.max_waiting:
                 break
@@ -111,13 +115,35 @@ class Sessions:
         """Whether another turn may be queued besides this many that are not counted yet."""
         return self._waiting + beside < self._config.max_waiting
 
-    def wake(self, conversation: ConversationKey, *, again: int = 0) -> None:
-        """Run the turn that waits in this conversation, for a message that was added to its queue.
+    @contextmanager
+    def storing(self) -> Iterator[None]:
+        """While arrivals are stored, until `queued` was called for them."""
+        self._storing += 1
+        try:
+            yield
+        finally:
+            self._storing -= 1
+            self._stored += 1
 
-        `again` counts the messages of a turn that started again: they wait as well.
-        """
-        self._waiting += 1 + again
+    def queued(self, turns: int) -> None:
+        """Count turns that wait now, or, below zero, that wait no longer although none of them was claimed."""
+        self._waiting += turns  # below zero for a moment, if a turn is claimed before its message is counted
+        if turns < 0:
+            self._claimed.set()
+
+    def wake(self, conversation: ConversationKey) -> None:
+        """Run the turn that waits in this conversation."""
         self._lanes.wake(conversation)
+
+    async def _count(self) -> None:
+        """Count the turns of earlier runs."""
+        for _ in range(COUNTS):
+            before, stored = self._waiting, self._stored
+            found = await self._insist("inbox", self._inbox.waiting_turns)
+            if not self._storing and stored == self._stored:
+                break
+        # Arrivals during the last count may be in it or not: too high is corrected near the limit.
+        self._waiting += found - before
 
     async def _step(self, conversation: ConversationKey) -> datetime | None:
         if not self._isolation.enter(conversation):
@@ -140,15 +166,21 @@ class Sessions:
                 self._isolation.isolate(conversation)
                 return None
             failpoint("turn.claim.after")
-            self._waiting = max(0, self._waiting - len(claimed.messages))
-            self._claimed.set()
-            await self._run_turn(claimed)
+            self.queued(-1)
+            await self._run(claimed)
             self._failures.pop(conversation, None)
             return self._clock.now()
         except Exception as error:  # noqa: BLE001 - an error in one conversation must not stop the others
             failures = self._failures[conversation] = self._failures.get(conversation, 0) + 1
             log.error("a turn in %s could not be run: %s", conversation, place_of(error))
             return self._clock.now() + timedelta(seconds=backoff(failures, rng=self._rng))
+
+    async def _run(self, claimed: ClaimedTurn) -> None:
+        try:
+            await self._run_turn(claimed)
+        except BaseException:
+            self.queued(1)  # it was given back, and waits again
+            raise
 
     def _refuse_when_stopping(self) -> None:
         if self._stopping:

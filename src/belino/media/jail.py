@@ -281,6 +281,7 @@ async def _write_loan(folder: Path, lent: Path, chunks: AsyncIterator[bytes]) ->
     await on_disk(_begin_loan, folder, lent.parent)
     descriptor = await on_disk(os.open, lent, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o640)
     try:
+        os.fchmod(descriptor, 0o640)  # whatever the umask is: the program reads it as another user of the group
         async for piece in chunks:
             await on_disk(write_all, descriptor, piece)
     finally:
@@ -292,7 +293,8 @@ def _begin_loan(folder: Path, place: Path) -> None:
         with suppress(OSError):
             if time() - old.stat(follow_symlinks=False).st_mtime > LOAN_SECONDS:
                 _end_loan(old)
-    place.mkdir(mode=0o750)
+    place.mkdir()
+    place.chmod(0o750)
 
 
 def _end_loan(place: Path) -> None:

@@ -60,14 +60,15 @@ def take_change(tx: Tx, keys: Keys, change: Change, now: int) -> Taken:
     if not _keep(tx, keys, channel, change, refs, now):
         count_duplicate(tx, channel.id)
         return Taken(outcome=MessageOutcome.DUPLICATE, reason="taken in before", trace=trace, refs=refs)
+    ended = 0
     if isinstance(change, Reaction):
         _react(tx, channel.id, change)
     elif isinstance(change, DeliveryStatus):
         note_delivery(tx, channel.id, change.message_id, change.state, change.reason, now)
     elif message is not None:
-        apply_changes(tx, keys, message["id"], change.message_id, now)
+        ended = apply_changes(tx, keys, message["id"], change.message_id, now)
     reason = "applied" if message is not None else "kept until its message comes"
-    return Taken(outcome=MessageOutcome.NOTED, reason=reason, trace=trace, refs=refs)
+    return Taken(outcome=MessageOutcome.NOTED, reason=reason, trace=trace, refs=refs, queued=-ended)
 
 
 def take_edition(tx: Tx, keys: Keys, message: Message, row: MessageRow) -> None:
@@ -85,9 +86,9 @@ def take_edition(tx: Tx, keys: Keys, message: Message, row: MessageRow) -> None:
     take_change(tx, keys, edit_of(message, edit_id, message.edited), row.received)
 
 
-def apply_changes(tx: Tx, keys: Keys, number: int, message_id: str, now: int) -> None:
-    """Apply the stored changes of a message, oldest first."""
-    channel = number >> SEQ_BITS
+def apply_changes(tx: Tx, keys: Keys, number: int, message_id: str, now: int) -> int:
+    """Apply the stored changes of a message, oldest first. Returns how many waiting turns they ended."""
+    channel, ended = number >> SEQ_BITS, 0
     kept = tx.execute(_KEPT, (channel, message_id)).fetchall()
     for change in kept:
         message = tx.execute("SELECT * FROM messages WHERE id = ?", (number,)).fetchone()
@@ -95,7 +96,8 @@ def apply_changes(tx: Tx, keys: Keys, number: int, message_id: str, now: int) ->
             case Edit.kind:
                 outcome = _edit(tx, keys, message, change)
             case Deletion.kind:
-                outcome = delete_content(tx, message, change["sent"], now)
+                outcome = APPLIED
+                ended += delete_content(tx, message, change["sent"], now)
             case _:
                 outcome = APPLIED
         # The text is now in the message, or nowhere: a copy would outlive its deletion.
@@ -103,6 +105,7 @@ def apply_changes(tx: Tx, keys: Keys, number: int, message_id: str, now: int) ->
             "UPDATE changes SET outcome = ?, text = '', refs = NULL WHERE channel = ? AND kind = ? AND platform_id = ?",
             (outcome, channel, change["kind"], change["platform_id"]),
         )
+    return ended
 
 
 def _message(tx: Tx, channel: int, message_id: str) -> TableRow | None:
@@ -168,8 +171,8 @@ def _seen(refs: tuple[MediaRef, ...]) -> list[tuple[str, str | None]]:
     return [(ref.id, ref.caption) for ref in refs]
 
 
-def delete_content(tx: Tx, message: TableRow, at: int, now: int) -> str:
-    """Delete what a message says and shows, and abort the turn that waits for it alone."""
+def delete_content(tx: Tx, message: TableRow, at: int, now: int) -> int:
+    """Delete a message, and end the turn that waits for nothing else; returns how many did."""
     note_media_change(tx, message["id"])
     tx.execute(
         "UPDATE messages SET text = '', quote = NULL, forward = NULL, deleted = ? WHERE id = ?", (at, message["id"])
@@ -177,14 +180,15 @@ def delete_content(tx: Tx, message: TableRow, at: int, now: int) -> str:
     withdraw_refs(tx, message["id"], now)
     if message["deleted"] is None:
         count_deleted_reply(tx, message["channel"], message["root"], message["sent"])
-    if message["turn"] is not None:
-        tx.execute(
-            "UPDATE turns SET state = 'aborted', reason = 'deleted before it was answered', ended = ? "
-            "WHERE id = ? AND state = 'waiting' AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.deleted IS NULL "
-            "AND (m.id = turns.message OR m.turn = turns.id AND m.joined <> ''))",
-            (now, message["turn"]),
-        )
-    return APPLIED
+    if message["turn"] is None:
+        return 0
+    ended = tx.execute(
+        "UPDATE turns SET state = 'aborted', reason = 'deleted before it was answered', ended = ? "
+        "WHERE id = ? AND state = 'waiting' AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.deleted IS NULL "
+        "AND (m.id = turns.message OR m.turn = turns.id AND m.joined <> ''))",
+        (now, message["turn"]),
+    )
+    return ended.rowcount
 
 
 def _react(tx: Tx, channel: int, reaction: Reaction) -> None:

@@ -9,7 +9,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel, ParcelKind, ParcelState
 from belino.storage.blob_verbs import BlobVerbs
 from belino.storage.database import Tx, from_micros
-from belino.storage.parcels import SELECT, insert_unasked
+from belino.storage.parcels import SELECT, buttons_of, insert_unasked
 from belino.storage.row_ids import key_of
 from belino.storage.text import sanitized
 
@@ -63,6 +63,16 @@ class ChoiceVerbs(BlobVerbs):
     async def offered_choices(self, parcel: str) -> OfferedChoices | None:
         """The choices that a parcel offers as buttons; None if it offers none."""
         return await self._database.read(lambda tx: offered_choices(tx, parcel))
+
+    async def open_buttons(self, parcel: str) -> tuple[Button, ...]:
+        """The buttons of a parcel that can still be pressed."""
+        oldest = self._now() - VALID
+        return await self._database.read(lambda tx: open_buttons(tx, parcel, oldest))
+
+    async def reword_question(self, parcel: str, reworded: Parcel) -> None:
+        """Note the new text of a sent question, which is shown with the choice once it is made."""
+        said = sanitized(reworded)
+        await self._database.write(lambda tx: reword_question(tx, parcel, said))
 
 
 def new_key() -> str:
@@ -126,6 +136,21 @@ def offered_choices(tx: Tx, parcel: str) -> OfferedChoices | None:
         buttons=tuple(Button(key=row["key"], label=row["label"], style=row["style"]) for row in rows),
         expires=from_micros(rows[0]["created"] + VALID),
         chosen=next((row["label"] for row in rows if row["chosen"] is not None), None),
+    )
+
+
+def open_buttons(tx: Tx, parcel: str, oldest: int) -> tuple[Button, ...]:
+    """The buttons of a parcel, unless a choice was made or they are too old."""
+    young = "SELECT 1 FROM choices WHERE parcel = ? AND created >= ? LIMIT 1"
+    return buttons_of(tx, parcel) if tx.execute(young, (parcel, oldest)).fetchone() is not None else ()
+
+
+def reword_question(tx: Tx, parcel: str, reworded: Parcel) -> None:
+    """Replace the text of a question's parcel."""
+    tx.execute(
+        "UPDATE parcels SET text = ?, plain = ?, rich = ? WHERE key = ? "
+        "AND EXISTS (SELECT 1 FROM choices c WHERE c.parcel = parcels.key)",
+        (reworded.text, reworded.plain, reworded.rich, parcel),
     )
 
 

@@ -57,28 +57,34 @@ class CommandVerbs(Verbs):
 
     async def carry_out(
         self, conversation: ConversationKey, message_seq: int, effect: CommandEffect, *, turn: int
-    ) -> None:
-        """Change what a spoken command orders; its turn brings the answer. Doing it twice changes nothing more."""
+    ) -> int:
+        """Change what a spoken command orders; its turn brings the answer. Doing it twice changes nothing more.
+
+        Returns how many waiting turns it ended.
+        """
         now, said = self._now(), sanitized(effect)
 
-        def work(tx: Tx) -> None:
+        def work(tx: Tx) -> int:
             place = tx.memo(RowIds).conversation(tx, conversation, now)
-            _change(tx, place.id, message_seq, said, now)
+            ended = _change(tx, place.id, message_seq, said, now)
             tx.execute("UPDATE turns SET reason = '' WHERE id = ?", (turn,))
+            return ended
 
-        await self._database.write(work)
+        return await self._database.write(work)
 
 
-def carry_out(tx: Tx, row: MessageRow, effect: CommandEffect, now: int) -> None:
-    """Change what a stored command orders, and put its answer into the outbox."""
-    _change(tx, row.conversation, row.id & SEQ_MASK, effect, now)
+def carry_out(tx: Tx, row: MessageRow, effect: CommandEffect, now: int) -> int:
+    """Change what a stored command orders, and put its answer into the outbox. Returns how many turns it ended."""
+    ended = _change(tx, row.conversation, row.id & SEQ_MASK, effect, now)
     answer = [replace(parcel, trace=row.trace) for parcel in effect.answer]
     insert_unasked(tx, answer, now, turn=COMMANDED)
+    return ended
 
 
-def _change(tx: Tx, conversation: int, seq: int, effect: CommandEffect, now: int) -> None:
+def _change(tx: Tx, conversation: int, seq: int, effect: CommandEffect, now: int) -> int:
+    ended = 0
     if effect.stops:
-        stop_turns(tx, conversation, now)
+        ended = stop_turns(tx, conversation, now)
         acknowledge(tx, conversation, seq)
     if effect.forgets:
         tx.execute("DELETE FROM sessions WHERE conversation = ?", (conversation,))
@@ -86,15 +92,20 @@ def _change(tx: Tx, conversation: int, seq: int, effect: CommandEffect, now: int
     if effect.settings is not None:
         _set(tx, conversation, "model", effect.settings.model)
         _set(tx, conversation, "voice", None if effect.settings.voice is None else int(effect.settings.voice))
+    return ended
 
 
-def stop_turns(tx: Tx, conversation: int, now: int) -> None:
-    """End the waiting turns of a conversation, and mark the running one: it ends soon, at the latest at a restart."""
-    tx.execute(
+def stop_turns(tx: Tx, conversation: int, now: int) -> int:
+    """End the waiting turns of a conversation, and mark the running one: it ends soon, at the latest at a restart.
+
+    Returns how many waited.
+    """
+    ended = tx.execute(
         "UPDATE turns SET state = 'aborted', reason = ?, ended = ? WHERE conversation = ? AND state = 'waiting'",
         (STOPPED, now, conversation),
     )
     tx.execute("UPDATE turns SET reason = ? WHERE conversation = ? AND state = 'running'", (STOPPED, conversation))
+    return ended.rowcount
 
 
 def began_before(tx: Tx, turn: TableRow) -> bool:

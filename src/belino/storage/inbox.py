@@ -169,19 +169,21 @@ def _take_message(tx: Tx, keys: Keys, message: Message, judged: ScreenedArrival,
         refs = refs_of_messages(tx, keys, [inserted.recalled]).get((inserted.recalled, OWN), ())
     failpoint("store.take_in.row")
     place.channel.seq += 1
+    queued = int(turn is not None and (join is None or join.restarts))
     if join is not None:
         add_to_turn(tx, join, message, judged.joining, when)
     elif turn is not None:
         _insert_turn(tx, place, row, judged.joining, when)
     elif judged.command is not None:
-        carry_out(tx, row, judged.command, when.now)
+        queued -= carry_out(tx, row, judged.command, when.now)
     if refs or message.quote is not None or message.forward is not None:
         insert_all_refs(tx, keys, message, refs, row)
     if inserted.recalled:
         succeed(tx, inserted.recalled, row.id, unclaimed=row.outcome == MessageOutcome.OBSERVED, now=when.now)
     adopt_replies(tx, row.channel, message.id, root)
-    apply_changes(tx, keys, row.id, message.id, when.now)
-    return Taken(outcome=MessageOutcome(row.outcome), reason=row.reason, trace=row.trace, refs=refs, turn=turn)
+    queued -= apply_changes(tx, keys, row.id, message.id, when.now)
+    outcome = MessageOutcome(row.outcome)
+    return Taken(outcome=outcome, reason=row.reason, trace=row.trace, refs=refs, turn=turn, queued=queued)
 
 
 def _turn(tx: Tx, join: Join | None, verdict: Verdict) -> int | None:
@@ -301,7 +303,8 @@ def _complete(
         added.append("that it addresses the agent")
     if not added:
         return taken
-    return replace(taken, reason=f"completes it: {', '.join(added)}", completes=True, turn=turn)
+    queued = int(turn is not None)
+    return replace(taken, reason=f"completes it: {', '.join(added)}", completes=True, turn=turn, queued=queued)
 
 
 def _add_words(tx: Tx, first: TableRow, row: MessageRow) -> Iterator[str]:

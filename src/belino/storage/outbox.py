@@ -188,10 +188,10 @@ class OutboxVerbs(BlobVerbs):
         now = self._now()
         return await self._database.write(lambda tx: retry_parcel(tx, key, now))
 
-    async def drop_parcel(self, key: str) -> ParcelRecord | None:
-        """Drop a parcel for good, at a person's request. None if it is sent, being sent, dropped or unknown."""
+    async def drop_parcel(self, key: str, *, reason: str = DROPPED) -> ParcelRecord | None:
+        """Drop a parcel for good. None if it is sent, being sent, dropped or unknown."""
         now = self._now()
-        return await self._database.write(lambda tx: drop_parcel(tx, key, now))
+        return await self._database.write(lambda tx: drop_parcel(tx, key, now, reason=reason))
 
     async def put_parcels(self, parcels: Sequence[Parcel]) -> None:
         """Put parcels of no turn into the outbox; once sent, they are messages of the conversation like any other."""
@@ -450,12 +450,12 @@ def retry_parcel(tx: Tx, key: str, now: int) -> ParcelRecord | None:
     return parcel_record(row)
 
 
-def drop_parcel(tx: Tx, key: str, now: int) -> ParcelRecord | None:
-    """Drop a parcel, at a person's request; None if it is being sent, sent or dropped."""
+def drop_parcel(tx: Tx, key: str, now: int, *, reason: str) -> ParcelRecord | None:
+    """Drop a parcel; None if it is being sent, sent or dropped."""
     changed = tx.execute(
         "UPDATE parcels SET state = 'dead', dropped = 1, reason = ?, changed = ? "
         "WHERE key = ? AND dropped = 0 AND state NOT IN ('sending', 'sent')",
-        (DROPPED, now, key),
+        (reason, now, key),
     ).rowcount
     if not changed:
         return None

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from belino.delivery.attempt import plain
 from belino.delivery.plan import plan
 from belino.domain.choice import LEAST, MOST, Choice, wrong_choices
 from belino.domain.errors import AdapterError, MarkupRefused, NothingToEdit, RateLimited, ToolError, reason_of
-from belino.domain.limits import Markup
 from belino.domain.media import Block, TextBlock
 from belino.domain.message import Author, ConversationKey, Deletion, Edit, Reaction
 from belino.domain.outcome import Standing
@@ -143,7 +143,13 @@ class _Actions:
         assert isinstance(adapter, Edits)
         if len(parcels) != 1:
             raise ToolError("the text is too long for one message here; send it as an answer")
-        await _done(_edited(adapter, message.id, parcels[0]))
+        sent = await self._context.archive.parcel_of(message.conversation.whole_channel, message.id)
+        # An edit without buttons would remove those of an open question.
+        buttons = await self._context.archive.open_buttons(sent.key) if sent is not None else ()
+        edited = replace(parcels[0], buttons=buttons)
+        await _done(_edited(adapter, message.id, edited))
+        if sent is not None and buttons:
+            await self._context.archive.reword_question(sent.key, edited)
         edit = Edit(
             conversation=message.conversation,
             id=self._id(message),
@@ -216,7 +222,7 @@ async def _edited(adapter: Edits, message_id: str, parcel: Parcel) -> None:
     try:
         await adapter.edit(message_id, parcel)
     except MarkupRefused:
-        await adapter.edit(message_id, replace(parcel, text=parcel.plain or parcel.text, markup=Markup.PLAIN))
+        await adapter.edit(message_id, plain(parcel))
 
 
 async def _done(action: Awaitable[None]) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +13,11 @@ from belino.aio.deadline import deadline
 from belino.delivery.plan import parcel_key, plan, turn_hash
 from belino.delivery.send import ParcelNews
 from belino.delivery.text import texts
-from belino.domain.errors import AdapterError, MarkupRefused, StoreError, Undeliverable, place_of
+from belino.domain.errors import AdapterError, MarkupRefused, StoreError, Undeliverable, place_of, reason_of
 from belino.domain.failpoints import failpoint
-from belino.domain.limits import Limits, Rich
+from belino.domain.limits import Rich
 from belino.domain.message import ConversationKey, Deletion
-from belino.domain.outcome import CHOSE_SILENCE, Standing, TurnState
+from belino.domain.outcome import CHOSE_SILENCE, Stage, Standing, Step, TurnState
 from belino.domain.ports import Clock, Deletes, Drafts, StreamsDrafts
 from belino.domain.reply import DRAFT_OF, UNFINISHED, Parcel, ParcelKind, ParcelState, Reply
 from belino.domain.stored import ClaimedTurn, StoredMessage, TurnEnd, Verdict
@@ -37,6 +37,8 @@ STREAMED_SECONDS = 20.0
 """A preview that does not change is shown again after so long; it vanishes after half a minute."""
 EDIT_SECONDS = 10.0
 STOPPED = "(stopped)"
+NO_ANSWER = "(no answer)"
+"""What the draft of an agent that chose silence says where it cannot be deleted."""
 WITHDRAWN = Verdict(standing=Standing.OBSERVED, reason="the agent chose silence")
 PIECE_SECONDS = 0.05
 """A model writes a hundred pieces a second, faster than people read."""
@@ -102,23 +104,27 @@ class DraftWriter:
         self,
         claimed: ClaimedTurn,
         adapter: Drafts,
-        limits: Limits,
         store: Store,
         *,
         pause: float,
         clean: Callable[[str], str],
         clock: Clock,
         put: Callable[[], None],
+        told: Callable[[ConversationKey, Sequence[str]], Awaitable[None]],
     ) -> None:
-        """`clean` removes from the text what only the finished answer replaces; `put` wakes the sender."""
+        """`clean` removes from the text what only the finished answer replaces; `put` wakes the sender.
+
+        `told` is called with the ids of messages that changed.
+        """
         self._claimed = claimed
         self._adapter = adapter
-        self._limits = limits
+        self._limits = adapter.limits
         self._store = store
         self._pause = pause
         self._clean = clean
         self._clock = clock
         self._put = put
+        self._told = told
         self._key = f"d-{claimed.id}-{turn_hash(claimed.trace, claimed.retries)}"
         self._text = ""
         self._last = 0.0
@@ -183,7 +189,7 @@ class DraftWriter:
     async def finish(self, end: TurnEnd) -> TurnEnd:
         """The end of the turn, in which the first text parcel of the reply is an edit of the draft.
 
-        The draft of an agent that chose silence is deleted, where the platform can.
+        The draft of an agent that chose silence is deleted; where that is refused, it says that there is no answer.
         """
         if not self._started:
             return self._kept(end) if self._streamed else end
@@ -193,45 +199,53 @@ class DraftWriter:
         place = next((n for n, parcel in enumerate(parcels) if parcel.kind is ParcelKind.TEXT), None)
         if place is None:
             place = len(parcels)
-            parcels.extend(self._left(end.state, place))
+            parcels.extend(self._left(end, place))
         # If the draft never arrived, this is a message of its own, and a reply like the draft.
         words = replace(parcels[place], reply_to=self._claimed.reply_to)
         parcels[place] = replace(words, kind=ParcelKind.EDIT, edits=f"{DRAFT_OF}{self._key}")
         return replace(end, parcels=tuple(parcels))
 
     async def _withdrawn(self) -> bool:
-        """Delete the draft, on the platform and in the history; False if it stays."""
-        where, adapter = self._claimed.conversation, self._adapter
-        if not isinstance(adapter, Deletes):
-            return False
+        """Delete the draft, on the platform and in the history; one that waits is not sent. False if it stays."""
+        reason = "it is unknown whether it arrived"
         try:
             async with deadline(self._clock, EDIT_SECONDS):
-                if (message_id := await self._message()) is None:
-                    return False
-                await adapter.delete(where, message_id)
-            deletion = Deletion(
-                conversation=where,
-                id=f"{self._key}-withdrawn",
-                message_id=message_id,
-                author=None,
-                sent=self._clock.now(),
-            )
-            await self._store.take_in(deletion, WITHDRAWN)
-        except (AdapterError, StoreError, TimeoutError) as error:
-            log.info("the draft of turn %d stays: %s", self._claimed.id, type(error).__name__)
-            return False
-        return True
+                if (message_id := await self._message()) is not None:
+                    await self._delete(message_id)
+                    return True
+        except AdapterError as error:
+            reason = reason_of(error)
+        except (StoreError, TimeoutError) as error:
+            log.info("the draft of turn %d stays for now: %s", self._claimed.id, type(error).__name__)
+        with suppress(StoreError):
+            if await self._store.drop_parcel(self._key, reason=WITHDRAWN.reason) is not None:
+                return True
+            step = Step(at=self._clock.now(), stage=Stage.DELIVERY, outcome="draft not deleted", reason=reason)
+            await self._store.note(self._claimed.trace, replace(step, subject=self._key))
+        return False
+
+    async def _delete(self, message_id: str) -> None:
+        where, adapter = self._claimed.conversation, self._adapter
+        if not isinstance(adapter, Deletes):
+            raise Undeliverable("the platform deletes no messages")
+        await adapter.delete(where, message_id)
+        own = f"{self._key}-withdrawn"
+        deletion = Deletion(conversation=where, id=own, message_id=message_id, author=None, sent=self._clock.now())
+        await self._store.take_in(deletion, WITHDRAWN)
+        await self._told(where, [message_id])
 
     def _kept(self, end: TurnEnd) -> TurnEnd:
         """The end of the turn; if it was cut off, with what the vanished preview has shown."""
         if end.state is TurnState.ANSWERED or any(parcel.text for parcel in end.parcels):
             return end
-        return replace(end, parcels=(*end.parcels, *self._left(end.state, len(end.parcels))))
+        return replace(end, parcels=(*end.parcels, *self._left(end, len(end.parcels))))
 
-    def _left(self, state: TurnState, place: int) -> tuple[Parcel, ...]:
+    def _left(self, end: TurnEnd, place: int) -> tuple[Parcel, ...]:
         """The final text of the draft if the turn ends without text."""
-        stopped = "" if state is TurnState.ANSWERED else STOPPED
+        stopped = "" if end.state is TurnState.ANSWERED else STOPPED
         words = "\n\n".join(part for part in (self._clean(self._text).strip(), stopped) if part) or UNFINISHED.strip()
+        if end.reason.startswith(CHOSE_SILENCE):
+            words = NO_ANSWER
         made = plan(
             Reply(conversation=self._claimed.conversation, text=words),
             (),

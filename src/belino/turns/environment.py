@@ -58,7 +58,7 @@ class TurnObservers:
     replied: Callable[[ConversationKey], None]
     """Called when parcels of a conversation are in the outbox."""
     signs: Signs
-    commanded: Callable[[ChatCommand, ClaimedTurn, str], Awaitable[CommandEffect]]
+    commanded: Callable[[ChatCommand, ClaimedTurn], Awaitable[CommandEffect]]
     """Says what the spoken command of a turn changes, and its answer; with the id of its message."""
     begins: Callable[[ConversationKey], Awaitable[None]]
     """Called before the agent runs: for a container, its folder is made ready."""

@@ -293,9 +293,7 @@ class TurnRunner:
 
     async def _carry_out(self, claimed: ClaimedTurn, progress: TurnProgress, command: ChatCommand) -> TurnEnd:
         """End the turn of a spoken command with what belino answers."""
-        message = claimed.messages[-1]
-        effect = await self._commanded(command, claimed, message.id)
-        await self._store.carry_out(claimed.conversation, message.seq, effect, turn=claimed.id)
+        effect = await self._commanded(command, claimed)
         return TurnEnd(state=TurnState.ANSWERED, reason=effect.reason, parcels=effect.answer)
 
     def _begin_progress(self, claimed: ClaimedTurn, session: Session) -> TurnProgress:
@@ -373,7 +371,7 @@ class TurnRunner:
                         drafting.hush()
                     progress.choices += part.choices
                     if part.silent:
-                        progress.stay_silent(part.text)
+                        progress.stay_silent(part.text or progress.silence or "")
                     return part
                 if isinstance(part, TextDelta | ToolNote):
                     self.underway.seen(claimed.id)
@@ -558,12 +556,12 @@ class TurnRunner:
         drafting = self._drafts[where] = DraftWriter(
             claimed,
             adapter,
-            adapter.limits,
             self._store,
             pause=pause,
             clean=partial(without_folders, self._home.folder(where)),
             clock=self._clock,
             put=lambda: self._replied(where),
+            told=self._tell_messages,
         )
         await self._insist(f"turn {claimed.id}", drafting.resume)
         return drafting

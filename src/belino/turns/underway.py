@@ -98,15 +98,14 @@ class Underway:
         self.tools[claimed.conversation] = watched
         return watched
 
-    def restart(self, conversation: ConversationKey, turn: int) -> int:
-        """End a turn that the store has put back, without an answer. Returns how many messages wait again."""
+    def restart(self, conversation: ConversationKey, turn: int) -> None:
+        """End a turn that the store has put back, without an answer."""
         claimed = self._turns.get(conversation)
         if claimed is None or claimed.id != turn:
-            return 0
+            return
         self._again.add(turn)
         self.seen(turn)
         self._ring(conversation)
-        return len(claimed.messages)
 
     def is_restarted(self, turn: int) -> bool:
         return turn in self._again

@@ -69,7 +69,7 @@ from belino.domain.ports import (
     hand_in,
     pause_between_drafts,
 )
-from belino.domain.reply import Parcel, Receipt
+from belino.domain.reply import Parcel, ParcelKind, Receipt
 from belino.net.guard import as_http, host_of
 from belino.net.json_fields import Raw, as_table, line, table, words
 from belino.net.redact import Secret
@@ -269,7 +269,8 @@ class Adapter:
                 return told
         if (streamed := await self._streams.start(parcel)) is not None:
             return streamed
-        await self._streams.stop(parcel)
+        if parcel.kind is ParcelKind.EDIT:
+            await self._streams.stop(parcel.conversation, parcel.edits or "")
         try:
             return await send(self._client, parcel, previews=self._config.link_previews)
         except Undeliverable:
@@ -292,6 +293,7 @@ class Adapter:
 
     async def delete(self, conversation: ConversationKey, message_id: str) -> None:
         """Delete a message."""
+        await self._streams.stop(conversation, message_id)
         place = f"chat.delete {conversation.channel}"
         await self._limits.call(place, lambda: delete(self._client, conversation, message_id))
 

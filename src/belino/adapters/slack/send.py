@@ -378,16 +378,15 @@ class SlackStreams:
             self._shown[ts] = shown + rest
         return Receipt(message_id=ts, sent=self._client.now())
 
-    async def stop(self, parcel: Parcel) -> None:
-        """End the stream that the answer replaces, if it is one: only then can it be edited.
+    async def stop(self, where: ConversationKey, ts: str) -> None:
+        """End a stream, if the message is one: only then can it be edited or deleted.
 
         Its key is no parcel's, so that it is neither taken for the answer nor for a later draft.
         """
-        ts = parcel.edits or ""
-        if parcel.kind is not ParcelKind.EDIT or not (ts in self._shown or may_stream(parcel.conversation)):
+        if ts not in self._shown and not may_stream(where):
             return
         self._shown.pop(ts, None)
-        fields = {"channel": parcel.conversation.channel, "ts": ts, "metadata": metadata(f"stream-{ts}")}
+        fields = {"channel": where.channel, "ts": ts, "metadata": metadata(f"stream-{ts}")}
         try:
             await self._client.call(STOP, fields)
         except SlackRefused:

@@ -276,6 +276,10 @@ class Adapter:
         """The bot's name, as in `/new@name`."""
         return self._me.username
 
+    def command_aliases(self) -> Mapping[str, str]:
+        """A client sends `/start` when a chat is opened: https://core.telegram.org/bots/features#global-commands."""
+        return {"start": "help"}
+
     async def offer_commands(self, commands: Sequence[CommandSpec]) -> None:
         """Set the bot's menu if it is another: https://core.telegram.org/bots/api#setmycommands."""
         wanted = [{"command": spec.name, "description": spec.says} for spec in commands]

@@ -201,7 +201,7 @@ def _sum(before: Usage, more: Usage) -> Usage:
 
 
 def _less(said: Usage, before: Usage) -> Usage:
-    """What a turn used; a program that begins to count anew is taken at its word."""
+    """What a turn used; a count that begins again is taken as it is."""
     if said.input_tokens < before.input_tokens or said.output_tokens < before.output_tokens:
         return said
     own = said.input_tokens - before.input_tokens, said.output_tokens - before.output_tokens

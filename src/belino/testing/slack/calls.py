@@ -219,6 +219,8 @@ class SlackSends:
     async def delete(self, call: SlackCall) -> Json:
         channel = self._reads.channel(call)
         message = self._mine(call, channel, "cant_delete_message")
+        if message["ts"] in self._world.streaming:
+            raise SlackRefusal("cant_delete_message")
         self._world.remove(channel, message)
         return {"channel": channel["id"], "ts": message["ts"]}
 

@@ -37,7 +37,8 @@ def rich_message(given: Any) -> Json:
         raise _cannot(f'no end tag of "{opened[-1]}"')
     if not words:
         raise TelegramRefusal(400, "Bad Request: message text is empty")
-    if len(words) > CHARS or blocks > BLOCKS or source.count("<th") > COLUMNS:
+    columns = max(len(re.findall(r"<t[hd][ >]", row)) for row in source.split("<tr"))
+    if len(words) > CHARS or blocks > BLOCKS or columns > COLUMNS:
         raise TelegramRefusal(400, "Bad Request: RICH_MESSAGE_TOO_LONG")
     return {"blocks": [{"type": "paragraph", "text": words}], "html": source}
 
