@@ -13,7 +13,7 @@ from belino.domain.message import Deletion, DeliveryState, DeliveryStatus, Edit,
 from belino.testing.clock import START
 
 ANN = "5f0d7c52-6f0e-4a55-9d0b-0d5f4a1c9e01"
-SILENT = {"typing", "story", "sync_read", "sync_contacts"}
+SILENT = {"typing", "typing_in_a_group", "story", "sync_read", "sync_contacts", "sync_story"}
 
 
 def said(name: str) -> Message:
@@ -110,6 +110,17 @@ def test_a_reaction_names_its_message_by_author_and_time() -> None:
     assert isinstance(added, Reaction) and isinstance(removed, Reaction)
     assert (added.emoji, added.added, added.message_id) == ("👍", True, "1767268600000")
     assert not removed.added
+    assert (added.replaces, removed.replaces) == (True, True)
+
+
+def test_receipts_of_a_groups_members_for_one_message_are_one() -> None:
+    first, second = sample("receipt_read"), sample("receipt_read")
+    second["envelope"] |= {"sourceUuid": "00000000-0000-4000-8000-000000000002", "sourceNumber": "+4915200000009"}
+    known = view(places={"1767268600000": "group.abc="})
+    (of_one,), (of_other,) = parse(first, known), parse(second, known)
+    assert isinstance(of_one, DeliveryStatus) and isinstance(of_other, DeliveryStatus)
+    assert (of_one.id, of_one.conversation) == (of_other.id, of_other.conversation)
+    assert of_one.state is DeliveryState.READ
 
 
 def test_receipts_are_about_our_messages_and_name_their_place() -> None:
@@ -144,12 +155,26 @@ def test_a_message_with_a_timer_expires_that_long_after_it_came() -> None:
         ("payment", "a payment"),
         ("untrusted", "a message under a new safety number of Ann, which is read once the number is trusted"),
         ("undecryptable", "a message that signal-cli could not read (ProtocolInvalidMessageException)"),
+        ("error_of_an_older_daemon", "a message that signal-cli could not read (ProtocolInvalidMessageException)"),
+        ("attachment_without_id", "a file that signal-cli does not hold"),
     ],
 )
 def test_what_is_no_message_is_told_by_its_kind(name: str, what: str) -> None:
     (arrival,) = parse(sample(name), view())
     assert isinstance(arrival, Unsupported)
     assert arrival.what == what
+
+
+def test_a_message_without_any_content_is_a_notice_that_is_not_answered() -> None:
+    (arrival,) = parse(sample("empty"), view())
+    assert isinstance(arrival, Unsupported)
+    assert (arrival.what, arrival.is_notice) == ("an empty message", True)
+
+
+def test_an_address_may_be_a_number_alone() -> None:
+    old, mention = said("older_daemon"), said("mention_by_number")
+    assert (old.text, old.author.id, old.conversation.channel) == ("hi", "+4915200000002", "group.T2xkR3JvdXA=")
+    assert (mention.addressed, mention.mentions_another) == (True, False)
 
 
 def test_contacts_polls_and_previews_are_lines_of_text() -> None:

@@ -73,7 +73,7 @@ async def test_an_answer_in_a_group_quotes_what_it_answers(signal: SignalServer,
     async with device.listening():
         asked = signal.say(hikers, ann, "who comes?")
         await device.heard(1)
-        await device.adapter.send(text(hikers, reply_to=device.messages[0].id))
+        await device.adapter.send(text(hikers, reply_to=device.messages[0].id, quoted="who comes?"))
     (sent,) = signal.sent
     quote = (sent["quoteTimestamp"], sent["quoteAuthor"], sent["quoteMessage"])
     assert quote == (asked["timestamp"], ann["uuid"], "who comes?")

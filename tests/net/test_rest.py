@@ -9,12 +9,15 @@ import pytest
 
 from belino.domain.errors import AdapterError, ConfigError, MediaExpired, RateLimited, Unauthorized
 from belino.domain.media import MediaKind, MediaRef
-from belino.domain.message import Arrival
+from belino.domain.message import Arrival, ConversationKey
 from belino.domain.ports import Accept, HttpAnswer, Taken
 from belino.net.rest import (
     QUEUE_SECONDS,
     HookInbox,
+    JsonFiles,
+    Latest,
     LinkedFile,
+    OnlyReactions,
     Pace,
     RateLimits,
     check_base_url,
@@ -81,6 +84,37 @@ def test_all_keys_are_closed_at_once_except_for_calls_that_do_not_count() -> Non
         limits.check("another")
     assert closed.value.retry_after == 5.0
     limits.check("another", counts=False)
+
+
+async def test_only_the_newest_items_are_kept() -> None:
+    kept: Latest[str, int] = Latest(2)
+    for key, value in (("a", 1), ("b", 2), ("a", 3), ("c", 4)):
+        kept.keep(key, value)
+    assert dict(kept) == {"a": 3, "c": 4}
+
+
+async def test_a_reaction_that_another_replaced_is_not_removed_again() -> None:
+    reactions, made = OnlyReactions(), list[str]()
+    here = ConversationKey(platform="here", account="a", channel="c")
+
+    async def change(emoji: str, *, added: bool) -> None:
+        async def call() -> None:
+            made.append(f"{'+' if added else '-'}{emoji}")
+
+        await reactions.change(here, "m", emoji, added=added, call=call)
+
+    await change("👀", added=True)
+    await change("✅", added=True)
+    await change("👀", added=False)
+    await change("✅", added=False)
+    await change("👍", added=False)  # of before a restart
+    assert made == ["+👀", "+✅", "-✅", "-👍"]
+
+
+async def test_a_call_without_files_is_plain_json_of_the_announced_length() -> None:
+    body = JsonFiles({"params": {"n": 1}}, ())
+    written = b"".join([piece async for piece in body.chunks()])
+    assert (written, body.length, body.written) == (b'{"params": {"n": 1}}', len(written), True)
 
 
 async def test_a_webhook_is_let_in_only_while_its_adapter_runs() -> None:

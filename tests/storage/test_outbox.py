@@ -58,6 +58,20 @@ async def claim(store: Store, clock: FakeClock) -> ClaimedParcel:
     return claimed
 
 
+async def test_a_parcel_that_replies_carries_the_beginning_of_what_it_quotes_until_that_is_deleted(
+    store: Store, clock: FakeClock, say: Say
+) -> None:
+    await answer(store, clock, say, text("a", reply_to="1"), text("b", reply_to="1"), text("c", reply_to="unknown"))
+    asked = (await store.history(MAIN))[0]
+    assert (await claim(store, clock)).parcel.quoted == asked.text[:300] != ""
+    await store.confirm_parcel("a", Receipt(message_id="a", sent=clock.now()), AGENT)
+    gone = Deletion(conversation=MAIN, id="gone", message_id="1", author=asked.author, sent=clock.now())
+    await store.take_in(gone, OBSERVE)
+    for key in ("b", "c"):
+        assert (await claim(store, clock)).parcel.quoted == ""
+        await store.confirm_parcel(key, Receipt(message_id=key, sent=clock.now()), AGENT)
+
+
 async def test_parcels_leave_in_order_one_after_the_other(store: Store, clock: FakeClock, say: Say) -> None:
     turn = await answer(store, clock, say, text("a", markup=Markup.MARKDOWN, reply_to="1"), text("b"))
     assert await store.ready_parcels() == (Ready(conversation=MAIN, at=clock.now()),)

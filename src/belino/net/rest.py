@@ -29,6 +29,7 @@ from belino.domain.errors import (
     Unreached,
 )
 from belino.domain.media import MediaRef
+from belino.domain.message import ConversationKey
 from belino.domain.outcome import Finding
 from belino.domain.ports import Accept, Clock, Hook, HookAnswer, HttpAnswer
 from belino.domain.reply import OutgoingFile
@@ -227,19 +228,20 @@ class Latest(OrderedDict[K, V]):
             self.popitem(last=False)
 
 
-class OwnReactions:
-    """Our reactions, where a platform has one to a message: a later one replaces it."""
+class OnlyReactions:
+    """Our reactions on a platform that shows one of ours to a message: a later one replaces it."""
 
     def __init__(self) -> None:
-        self._shown: Latest[tuple[str, str], str] = Latest()
+        self._shown: Latest[tuple[ConversationKey, str], str] = Latest()
 
-    async def put(
-        self, place: tuple[str, str], emoji: str, *, added: bool, work: Callable[[str], Awaitable[object]]
+    async def change(
+        self, where: ConversationKey, message_id: str, emoji: str, *, added: bool, call: Callable[[], Awaitable[object]]
     ) -> None:
-        """Set or remove a reaction at a channel's message by `work`, which gets an empty one to remove it."""
+        """Make the call that sets or removes a reaction; one that another has replaced is not there any more."""
+        place = (where, message_id)
         if not added and self._shown.get(place, emoji) != emoji:
-            return  # another one replaced it
-        await work(emoji if added else "")
+            return
+        await call()
         self._shown.pop(place, None)
         if added:
             self._shown.keep(place, emoji)
@@ -512,8 +514,8 @@ class JsonFiles:
     """A JSON body with files as data URIs (RFC 2397), encoded as they are read; its length is known in advance."""
 
     def __init__(self, body: Mapping[str, object], files: Sequence[OutgoingFile]) -> None:
-        """In a list of `body`, `FILES` stands for the files."""
-        before, _, after = json.dumps(body).partition(json.dumps(FILES))
+        """In a list of `body`, `FILES` stands for the files; there may be none."""
+        before, _, after = json.dumps(body).rpartition(json.dumps(FILES))
         self._before, self._after = before.encode(), after.encode()
         self._files = [(f'"{data_uri(file)}'.encode(), file) for file in files]
         self.trouble: Undeliverable | None = None
@@ -523,7 +525,7 @@ class JsonFiles:
     def length(self) -> int:
         """How many bytes `chunks` yields."""
         inside = sum(len(head) + (file.size + 2) // 3 * 4 + 1 for head, file in self._files)
-        return len(self._before) + inside + len(self._files) - 1 + len(self._after)
+        return len(self._before) + inside + max(len(self._files) - 1, 0) + len(self._after)
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -531,9 +533,8 @@ class JsonFiles:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body, piece by piece."""
-        yield self._before
         for number, (head, file) in enumerate(self._files):
-            yield b"," + head if number else head
+            yield (b"," if number else self._before) + head
             body, left = FileBody(file), b""
             try:
                 async for piece in body.chunks():

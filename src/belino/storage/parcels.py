@@ -258,10 +258,10 @@ def buttons_of(tx: Tx, key: str) -> tuple[Button, ...]:
 def quoted_by(tx: Tx, row: TableRow) -> str:
     """The beginning of the message that a parcel replies to; empty if it is not stored, or is gone."""
     found = tx.execute(
-        "SELECT substr(text, 1, ?) AS text FROM messages WHERE channel = ? AND platform_id = ? AND kind = 'message'",
-        (QUOTE_CHARS, row["channel"], row["reply_to"]),
+        "SELECT text FROM messages WHERE channel = ? AND platform_id = ? AND kind = 'message'",
+        (row["channel"], row["reply_to"]),
     ).fetchone()
-    return "" if found is None else str(found["text"])
+    return "" if found is None else str(found["text"])[:QUOTE_CHARS]
 
 
 def parcel_of(row: TableRow, open_file: OpenFile, buttons: tuple[Button, ...] = (), quoted: str = "") -> Parcel:

@@ -34,7 +34,7 @@ STICKERS_URL = "https://stickershop.line-scdn.net"
 REF_LETTERS = "ln"
 SITES = frozenset({"line.me", "line-scdn.net"})
 """The platform's domains, which an account's proxy serves."""
-API, ACCOUNT = "Messaging API", "account"
+ACCOUNT = "account"
 OWN_KEPT = 1_000
 SUSPENSIONS = {"botSuspended": "LINE suspended the account; see the LINE Official Account Manager", "botResumed": ""}
 
@@ -112,14 +112,7 @@ class Adapter:
     def __init__(self, config: Config, context: AdapterContext) -> None:
         self._config = config
         self._context = context
-        self._client = LineClient(
-            context.http,
-            context.clock,
-            api_url=config.api_url,
-            data_url=config.files_url,
-            token=config.channel_access_token,
-            works=lambda: context.report(API),
-        )
+        self._client = LineClient(context, config)
         self._limits = RateLimits("LINE", context.clock)
         self._names = LineNames(self._client, self._limits)
         self._tokens = ReplyTokens(context.clock)

@@ -3,18 +3,24 @@
 https://developers.line.biz/en/reference/messaging-api/
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from belino.domain.errors import AdapterError, Unanswered, Unauthorized
-from belino.domain.ports import Clock, HttpAnswer, HttpClient
+from belino.domain.ports import AdapterContext, HttpAnswer
 from belino.net.client import error_for
 from belino.net.json_api import CALL_SECONDS, JsonAnswer, JsonApi
 from belino.net.json_fields import Raw, line, tables
-from belino.net.redact import Secret, redact
+from belino.net.redact import redact
 
+if TYPE_CHECKING:
+    from belino.adapters.line import Config
+
+API = "Messaging API"
 RETRY_KEY = "X-Line-Retry-Key"
 _MONTHLY = "monthly limit"
 
@@ -45,12 +51,11 @@ class LineClient(JsonApi):
     platform = "LINE"
     answer_bytes = 4 * 1024 * 1024
 
-    def __init__(
-        self, http: HttpClient, clock: Clock, *, api_url: str, data_url: str, token: Secret, works: Callable[[], None]
-    ) -> None:
-        super().__init__(http, clock, token=token, works=works)
-        self._api_url = api_url.rstrip("/")
-        self._data_url = data_url.rstrip("/")
+    def __init__(self, context: AdapterContext, config: "Config") -> None:
+        works = partial(context.report, API)
+        super().__init__(context.http, context.clock, token=config.channel_access_token, works=works)
+        self._api_url = config.api_url.rstrip("/")
+        self._data_url = config.files_url.rstrip("/")
 
     def now(self) -> datetime:
         """The local time, as LINE reports none for what it sent."""

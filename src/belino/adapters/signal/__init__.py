@@ -10,18 +10,9 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 from belino.adapters.signal.auth import accounts, find_account, link_device
-from belino.adapters.signal.authors import (
-    GROUP,
-    PLATFORM,
-    SignalAccount,
-    SignalParseContext,
-    address,
-    known_places,
-    own_uuid,
-)
+from belino.adapters.signal.authors import GROUP, PLATFORM, SignalAccount, SignalParseContext, address, known_places
 from belino.adapters.signal.capabilities import FILE_BYTES, LIMITS, WORKS, limits_of
 from belino.adapters.signal.client import SignalClient
 from belino.adapters.signal.doctor import START, check_account
@@ -40,12 +31,13 @@ from belino.domain.message import Arrival, ConversationKey, Edit, Message
 from belino.domain.outcome import Finding, MessageOutcome
 from belino.domain.ports import Accept, AdapterContext, DraftsShown, Question, pause_between_drafts
 from belino.domain.reply import UNFINISHED, OutgoingFile, Parcel, Receipt
+from belino.net.guard import parse_url
 from belino.net.json_fields import Raw, as_tables, from_json, line, table, texts_by_key, words
-from belino.net.rest import Latest, RateLimits, check_base_url
+from belino.net.rest import Latest, OnlyReactions, RateLimits, check_base_url
 
 REF_LETTERS = "sg"
 DEFAULT_URL = "http://localhost:8080"
-API, STORE = "signal-cli", "store"
+STORE = "store"
 DRAFT_PAUSES = 4.0, 8.0
 MOST_EDITS = 9
 """Signal's apps edit a message ten times at most; the last edit is the answer."""
@@ -99,9 +91,7 @@ class Config:
 
 def hosts(config: Config) -> frozenset[str]:
     """The daemon's host. It is the operator's own, so its port is written out."""
-    url = urlsplit(config.url)
-    name = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname
-    return frozenset({f"{name}:{url.port or (443 if url.scheme == 'https' else 80)}"})
+    return frozenset({parse_url(config.url).host_port})
 
 
 class Adapter:
@@ -114,9 +104,7 @@ class Adapter:
     def __init__(self, config: Config, context: AdapterContext) -> None:
         self._config = config
         self._context = context
-        self._client = SignalClient(
-            context.http, context.clock, url=config.url, account=config.number, works=lambda: context.report(API)
-        )
+        self._client = SignalClient(context, url=config.url, account=config.number)
         self._limits = RateLimits("Signal", context.clock)
         self._insist = Retry(context.clock, tries=inf, report=lambda why: context.report(STORE, why))
         self._me = SignalAccount(number=config.number)
@@ -127,6 +115,7 @@ class Adapter:
         """Seconds after which messages of a channel vanish; 0 if they do not."""
         self._aliases: Latest[str, str] = Latest()
         """The first ids of edited messages, by the ids of their editions; kept in the cursor."""
+        self._reactions = OnlyReactions()
         self._places: Latest[str, str] = Latest()
         self._edits: Latest[str, int] = Latest()
         self._read: asyncio.Queue[Message] = asyncio.Queue(MOST_UNREAD)
@@ -187,13 +176,14 @@ class Adapter:
         await self._act("remoteDelete", conversation, targetTimestamp=named(message_id, self._me)[0])
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
-        """Set or remove our reaction; Signal has one for each person, and a later one replaces it."""
+        """Set or remove our reaction, of which Signal shows one to a message."""
         await self._identify()
         stamp, author = named(message_id, self._me)
         if not stamp:
             raise Undeliverable("this is no message that Signal knows")
-        target = {"targetAuthor": author, "targetTimestamp": stamp, "remove": not added}
-        await self._act("sendReaction", conversation, emoji=emoji, **target)
+        told = {"emoji": emoji, "targetAuthor": author, "targetTimestamp": stamp, "remove": not added}
+        call = partial(self._act, "sendReaction", conversation, **told)
+        await self._reactions.change(conversation, message_id, emoji, added=added, call=call)
 
     async def _act(self, method: str, conversation: ConversationKey, **params: object) -> None:
         work = partial(act, self._client, method, conversation, **params)
@@ -250,7 +240,7 @@ class Adapter:
     async def _introduce(self) -> None:
         number = await find_account(self._client)
         contacts = as_tables(await self._client.look("listContacts", {"allRecipients": True}))
-        self._me = SignalAccount(number=number, uuid=own_uuid(contacts, number))
+        self._me = SignalAccount.among(contacts, number)
         for own, name, timer in known_places(contacts, as_tables(await self._client.look("listGroups"))):
             self._timers.keep(own, timer)
             if name:

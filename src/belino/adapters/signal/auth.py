@@ -11,7 +11,6 @@ from belino.net.json_fields import as_table, as_tables, words
 
 # Signal ends an unused code after about a minute and a half; the daemon then answers.
 CODE_SECONDS = 60.0
-FINISH_SECONDS = 300.0
 CODES = 5
 DEVICE = "belino"
 
@@ -19,7 +18,7 @@ DEVICE = "belino"
 async def accounts(client: SignalClient) -> tuple[str, ...] | None:
     """The phone numbers that the daemon serves; None if it was started for one account and does not say which."""
     try:
-        told = await client.call("listAccounts", own=False)
+        told = await client.call("listAccounts")
     except SignalRefused as error:
         if error.code != NO_METHOD:
             raise
@@ -30,27 +29,25 @@ async def accounts(client: SignalClient) -> tuple[str, ...] | None:
 async def find_account(client: SignalClient) -> str:
     """The number we are: the configured one, or the only one that the daemon has; empty if it does not say."""
     served = await accounts(client)
-    number = client.account
-    if served is not None and not number:
-        if len(served) > 1:
-            raise Unauthorized(f"the daemon serves {len(served)} accounts; set number to one of them")
-        number = served[0] if served else ""
-    if served is not None and number not in served:
-        raise Unauthorized(f"the daemon does not serve {number or 'any account'}; {LINK}")
-    client.account = number
-    return number
+    if served is None:
+        return client.account
+    if not client.account and len(served) > 1:
+        raise Unauthorized(f"the daemon serves {len(served)} accounts; set number to one of them")
+    client.account = client.account or next(iter(served), "")
+    if client.account not in served:
+        raise Unauthorized(f"the daemon does not serve {client.account or 'any account'}; {LINK}")
+    return client.account
 
 
 async def link_device(client: SignalClient) -> AsyncIterator[LinkCode]:
     """Codes to scan, each until Signal ends it, until the phone has linked the device."""
     for _ in range(CODES):
-        told = as_table(await client.call("startLink", own=False))
+        told = as_table(await client.call("startLink"))
         if not (uri := words(told, "deviceLinkUri")):
             raise AdapterError("signal-cli returned no code to link a device with; is it started for one account?")
         yield LinkCode(scan=uri, until=client.clock.now() + timedelta(seconds=CODE_SECONDS))
         try:
-            named = {"deviceLinkUri": uri, "deviceName": DEVICE}
-            await client.call("finishLink", named, wait=FINISH_SECONDS, own=False)
+            await client.call("finishLink", {"deviceLinkUri": uri, "deviceName": DEVICE})
         except SignalRefused as error:
             if error.code != USER_ERROR or "timed out" not in error.said:
                 raise AdapterError(f"the device could not be linked: {error.said or error.code}") from error

@@ -19,6 +19,12 @@ class SignalAccount:
     number: str = ""
     uuid: str = ""
 
+    @classmethod
+    def among(cls, contacts: tuple[Raw, ...], number: str) -> "SignalAccount":
+        """The account with a number; the daemon lists its service id with its contacts."""
+        found = (words(each, "uuid") for each in contacts if number and words(each, "number") == number)
+        return cls(number=number, uuid=next(found, ""))
+
     @property
     def id(self) -> str:
         return self.uuid or self.number
@@ -89,11 +95,6 @@ def place_of(channel: str) -> dict[str, object]:
     """The fields of a call that name a group or a person."""
     is_group = channel.startswith(GROUP)
     return {"groupId": channel.removeprefix(GROUP)} if is_group else {"recipient": channel}
-
-
-def own_uuid(contacts: tuple[Raw, ...], number: str) -> str:
-    """Our own service id, which the daemon lists with its contacts."""
-    return next((words(each, "uuid") for each in contacts if number and words(each, "number") == number), "")
 
 
 def _key(prefix: str, name: str) -> str:

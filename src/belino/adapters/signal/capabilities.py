@@ -24,8 +24,8 @@ def limits_of(file_bytes: int) -> Limits:
         SendAs.AUDIO: any_file,
         SendAs.VOICE: replace(
             any_file,
-            mimes=frozenset({"audio/aac", "audio/mp4", "audio/ogg"}),
-            codecs=frozenset({"aac", "opus"}),
+            mimes=frozenset({"audio/aac", "audio/mp4"}),  # iPhones play no Ogg
+            codecs=frozenset({"aac"}),
             caption=False,
             alone=True,
         ),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from belino.adapters.signal.authors import address
-from belino.net.json_fields import Raw, count, has, line, one_line, table, tables, texts, words, yes
+from belino.net.json_fields import Raw, count, line, one_line, table, tables, texts, words, yes
 from belino.net.message_lines import MOST_LINES, contact_line, joined, poll_lines
 
 MOST_MENTIONS = 100
@@ -18,6 +18,7 @@ _KINDS = {
     "unpinMessage": ("a message was unpinned", True),
     "giftBadge": ("a gift badge", False),
     "sticker": ("a sticker", False),
+    "attachments": ("a file that signal-cli does not hold", False),
     "storyContext": ("an answer to a story without text", False),
 }
 """What a message without text and files is, by its key, and whether it only reports a change."""
@@ -65,4 +66,5 @@ def what_it_is(message: Raw) -> tuple[str, bool]:
         return "the timer of disappearing messages was changed", True
     if words(table(message, "groupInfo"), "type") == "UPDATE":
         return "the group was changed", True
-    return next((what for key, what in _KINDS.items() if has(message, key)), ("an empty message", False))
+    # The apps also send messages without any content, such as one that only brings a profile key.
+    return next((what for key, what in _KINDS.items() if message.get(key)), ("an empty message", True))

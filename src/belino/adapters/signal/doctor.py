@@ -23,7 +23,7 @@ async def check_account(client: SignalClient, name: str) -> tuple[Finding, ...]:
         return (Finding(name=f"{name} daemon", ok=False, says=f"signal-cli does not answer: {error}", cure=cure),)
     try:
         number = await find_account(client)
-        version = line(as_table(await client.call("version", own=False)), "version")
+        version = line(as_table(await client.call("version")), "version")
         keys = as_tables(await client.look("listIdentities"))
     except AdapterError as error:
         cure = "`belino setup signal` links it." if isinstance(error, Unauthorized) else "Look at the daemon's log."

@@ -69,8 +69,10 @@ def _rate_limit(method: str, results: Sequence[Raw]) -> RateLimited:
     return RateLimited(f"Signal asks to wait {wait:g} seconds before {method}{help_out}", retry_after=wait)
 
 
-def refusal(error: SignalRefused) -> AdapterError:
-    """A refused call that sends something, as a domain error."""
+def refusal(error: SignalRefused, *, edits: bool = False) -> AdapterError:
+    """A refused call that sends something, as a domain error; an edit without its message is sent as a new one."""
+    if edits and error.code == USER_ERROR and not error.results:
+        return NothingToEdit("the message that was to be changed is gone, or can no longer be")
     said = error.said.lower()
     failed = {words(result, "type") for result in error.results} - {SUCCESS}
     if error.code == UNTRUSTED_KEY or failed == {UNTRUSTED}:
@@ -84,13 +86,6 @@ def refusal(error: SignalRefused) -> AdapterError:
     if error.code == USER_ERROR and not failed and "failed to send" not in said:
         return Undeliverable(f"signal-cli will not send it: {error.said or error.code}")
     return error
-
-
-def edit_refusal(error: SignalRefused) -> AdapterError:
-    """A refused edit: without the message it is sent as a new one."""
-    if error.code == USER_ERROR and not error.results:
-        return NothingToEdit("the message that was to be changed is gone, or can no longer be")
-    return refusal(error)
 
 
 def not_reached(results: Sequence[Raw]) -> str:

@@ -9,7 +9,7 @@ from belino.adapters.signal.errors import NO_METHOD, USER_ERROR, SignalRefused
 from belino.domain.errors import AdapterError, MediaExpired, MediaRefused
 from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import SourceMessage
-from belino.net.json_fields import UNKNOWN_MIME, Raw, count, line, mime, table, tables, whole, words, yes
+from belino.net.json_fields import Raw, count, line, mime, table, tables, whole, words, yes
 from belino.net.stream import retried
 
 NAME_CHARS = 255
@@ -31,7 +31,7 @@ def thumbnails_of(quote: Raw, source: SourceMessage) -> Iterator[MediaRef]:
     for raw in tables(quote, "attachments")[:MOST_FILES]:
         thumbnail = table(raw, "thumbnail")
         if words(thumbnail, "id"):
-            yield _attachment(thumbnail, source, name=line(raw, "filename"))
+            yield _attachment(thumbnail, source, name=line(raw, "filename", most=NAME_CHARS))
 
 
 def named_in(quote: Raw) -> str:
@@ -40,19 +40,16 @@ def named_in(quote: Raw) -> str:
     return ", ".join(line(raw, "filename") or mime(raw, "contentType") for raw in without)
 
 
-def is_voice(raw: Raw) -> bool:
-    """Whether a sound is a voice message: older daemons do not say so, but only recordings of the apps have no name."""
-    marked = yes(raw, "voiceNote") or yes(raw, "isVoiceNote")
-    return marked or (mime(raw, "contentType").startswith("audio/") and not line(raw, "filename"))
-
-
 def _attachment(raw: Raw, source: SourceMessage, *, caption: str = "", name: str = "") -> MediaRef:
-    own, told = words(raw, "id"), mime(raw, "contentType", UNKNOWN_MIME)
+    own, told = words(raw, "id"), mime(raw, "contentType")
+    # Not every daemon marks voice messages, but only recordings of the apps have no name.
+    is_recorded = told.startswith("audio/") and not line(raw, "filename")
+    is_voice = is_recorded or yes(raw, "voiceNote") or yes(raw, "isVoiceNote")
     return source.ref(
         item=own,
-        kind=MediaKind.VOICE if is_voice(raw) else kind_of(told),
+        kind=MediaKind.VOICE if is_voice else kind_of(told),
         mime=told,
-        file_name=(line(raw, "filename") or name)[:NAME_CHARS] or None,
+        file_name=line(raw, "filename", most=NAME_CHARS) or name or None,
         size=count(raw, "size") or None,
         width=count(raw, "width") or None,
         height=count(raw, "height") or None,

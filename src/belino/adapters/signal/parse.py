@@ -65,8 +65,8 @@ class _Frame:
 def parse(payload: object, view: SignalParseContext) -> tuple[Arrival, ...]:
     """One event as arrivals; none for typing, stories and housekeeping between our own devices."""
     told = as_table(payload)
-    envelope, failure = table(told, "envelope"), table(told, "exception")
-    if failure:
+    envelope, failure = table(told, "envelope"), table(told, "exception") or table(told, "error")
+    if failure:  # older daemons name it an error
         return (_failed(envelope, failure, view),)
     if (frame := _frame(envelope, view)) is not None:
         return (_arrival(frame),)
@@ -216,10 +216,9 @@ def _receipts(receipt: Raw, envelope: Raw, view: SignalParseContext) -> Iterator
     read = yes(receipt, "isRead") or yes(receipt, "isViewed")
     state = DeliveryState.READ if read else DeliveryState.DELIVERED
     listed = receipt.get("timestamps")
-    stamps = (stamp for stamp in listed[:MOST_RECEIPTS] if type(stamp) is int) if isinstance(listed, list) else ()
-    for stamp in stamps:
+    for stamp in listed[:MOST_RECEIPTS] if isinstance(listed, list) else ():
         own = view.aliases.get(str(stamp), str(stamp))
-        if 0 < stamp <= _LAST:
+        if type(stamp) is int and 0 < stamp <= _LAST:
             yield DeliveryStatus(
                 conversation=view.conversation({}, view.places.get(own) or address(envelope, "source")),
                 id=f"{stamp}.{state}",

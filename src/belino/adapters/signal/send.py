@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 from belino.adapters.signal.authors import SignalAccount, place_of
 from belino.adapters.signal.client import SignalClient
-from belino.adapters.signal.errors import NO_METHOD, SignalRefused, edit_refusal, refusal
+from belino.adapters.signal.errors import NO_METHOD, SignalRefused, refusal
 from belino.adapters.signal.parse import moment
 from belino.domain.errors import AdapterError, Unanswered, Undeliverable
 from belino.domain.limits import Markup, SendAs, Unit
@@ -35,13 +35,12 @@ async def send(
         params |= {"quoteTimestamp": target[0], "quoteAuthor": target[1], "quoteMessage": parcel.quoted}
     if any(file.send_as is SendAs.VOICE for file in parcel.files):
         params["voiceNote"] = True
+    if paths:
+        params["attachments"] = paths
     try:
-        if parcel.files and paths is None:
-            told = as_table(await client.upload("send", params, parcel.files))
-        else:
-            told = as_table(await client.call("send", {**params, "attachments": paths} if paths else params))
+        told = as_table(await client.call("send", params, parcel.files if paths is None else ()))
     except SignalRefused as error:
-        raise (edit_refusal if parcel.edits else refusal)(error) from error
+        raise refusal(error, edits=bool(parcel.edits)) from error
     if not (stamp := count(told, "timestamp")):
         raise Unanswered("signal-cli took the message and did not say under which time")
     now = client.clock.now()
@@ -71,10 +70,8 @@ def named(message_id: str, me: SignalAccount) -> tuple[int, str]:
 
 
 def _text(parcel: Parcel) -> dict[str, object]:
-    if parcel.markup is not Markup.HTML:
-        return {"message": parcel.text} if parcel.text else {}
-    text, styles = styled(parcel.text)
-    return ({"message": text} if text else {}) | ({"textStyle": list(styles)} if styles else {})
+    text, styles = styled(parcel.text) if parcel.markup is Markup.HTML else (parcel.text, ())
+    return {key: told for key, told in (("message", text), ("textStyle", styles)) if told}
 
 
 def styled(html: str) -> tuple[str, tuple[str, ...]]:

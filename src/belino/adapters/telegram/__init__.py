@@ -48,9 +48,10 @@ from belino.domain.ports import (
     pause_between_drafts,
 )
 from belino.domain.reply import Parcel, Receipt
+from belino.net.guard import parse_url
 from belino.net.json_fields import Raw, as_table, table, whole, words
 from belino.net.redact import Secret, same_secret
-from belino.net.rest import HookInbox, OwnReactions, check_base_url, hook_path
+from belino.net.rest import HookInbox, OnlyReactions, check_base_url, hook_path
 from belino.net.stream import retried
 
 log = logging.getLogger(__name__)
@@ -59,7 +60,6 @@ OFFICIAL_URL = "https://api.telegram.org"
 REF_LETTERS = "tg"
 SITES = frozenset({"telegram.org"})
 """The platform's domains, which an account's proxy serves."""
-API = "Bot API"
 SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - the header's name
 
 POLL_SECONDS = 50
@@ -148,11 +148,8 @@ class Config:
 
 def hosts(config: Config) -> frozenset[str]:
     """Hosts that may receive the token. A server that the operator names may be private, so its port is written out."""
-    url = urlsplit(config.api_url)
-    if config.api_url.rstrip("/") == OFFICIAL_URL:
-        return frozenset({url.netloc})
-    name = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname
-    return frozenset({f"{name}:{url.port or (443 if url.scheme == 'https' else 80)}"})
+    url = parse_url(config.api_url)
+    return frozenset({url.host if config.api_url.rstrip("/") == OFFICIAL_URL else url.host_port})
 
 
 class Adapter:
@@ -165,18 +162,12 @@ class Adapter:
     def __init__(self, config: Config, context: AdapterContext) -> None:
         self._config = config
         self._context = context
-        self._client = TelegramClient(
-            context.http,
-            context.clock,
-            api_url=config.api_url,
-            token=config.token,
-            works=lambda: context.report(API),
-        )
         self._pacing = SendPacing(context.clock)
+        self._client = TelegramClient(context, config)
         self._me = TelegramBot()
         self._hooks = HookInbox()
         self._let_in = asyncio.Event()
-        self._reactions = OwnReactions()
+        self._reactions = OnlyReactions()
         """Our latest reactions, by chat and message."""
         self._has_drafts = True
         self._no_drafts: set[str] = set()

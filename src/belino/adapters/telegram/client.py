@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 from belino.domain.errors import (
@@ -23,12 +24,17 @@ from belino.domain.errors import (
     Unreached,
 )
 from belino.domain.limits import Markup, SendAs
-from belino.domain.ports import Clock, HttpAnswer, HttpClient
+from belino.domain.ports import AdapterContext, Clock, HttpAnswer
 from belino.domain.reply import SLOWEST_BYTES_A_SECOND, Parcel, ParcelKind
 from belino.net.client import LONGEST_WAIT, error_for, header, http_date
 from belino.net.json_fields import Raw, from_json, line, real, table, whole
-from belino.net.redact import Secret, redact
+from belino.net.redact import redact
 from belino.net.rest import Form, RateLimits, as_upload_errors
+
+if TYPE_CHECKING:
+    from belino.adapters.telegram import Config
+
+API = "Bot API"
 
 CALL_SECONDS = 30.0
 # A hundred updates of maximum length are about 4 MB.
@@ -112,15 +118,12 @@ class TelegramAnswer:
 class TelegramClient:
     """The Bot API calls of one bot."""
 
-    def __init__(
-        self, http: HttpClient, clock: Clock, *, api_url: str, token: Secret, works: Callable[[], None]
-    ) -> None:
-        """`works` is called with each successful call."""
-        self._http = http
-        self._clock = clock
-        self._api_url = api_url.rstrip("/")
-        self._token = token
-        self._works = works
+    def __init__(self, context: AdapterContext, config: "Config") -> None:
+        self._http = context.http
+        self._clock = context.clock
+        self._api_url = config.api_url.rstrip("/")
+        self._token = config.token
+        self._works = partial(context.report, API)
 
     def now(self) -> datetime:
         """The local time, for answers without a date."""

@@ -41,7 +41,7 @@ from belino.domain.reply import Parcel, ParcelKind, Receipt
 from belino.net.guard import host_of
 from belino.net.json_fields import Raw, from_json, line, texts, words
 from belino.net.redact import Secret
-from belino.net.rest import HookInbox, Latest, OwnReactions, RateLimits, check_base_url, check_secret, hook_path
+from belino.net.rest import HookInbox, Latest, OnlyReactions, RateLimits, check_base_url, check_secret, hook_path
 from belino.net.stream import retried
 from belino.net.tap import on_behalf
 
@@ -218,7 +218,7 @@ class Adapter:
         """People to whom only a template can be sent, as far as Meta has told."""
         self._texts: Latest[str, None] = Latest()
         """Our latest messages that a template can replace, by id."""
-        self._reactions = OwnReactions()
+        self._reactions = OnlyReactions()
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
         """Take webhooks until cancelled; Meta repeats for a week what was not acknowledged."""
@@ -264,14 +264,11 @@ class Adapter:
         )
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
-        """Set our reaction, of which WhatsApp shows one to a message; a later one replaces it."""
-        channel, set_to = conversation.channel, partial(react, self._client, conversation, message_id)
-        await self._reactions.put(
-            (channel, message_id),
-            emoji_character(emoji),
-            added=added,
-            work=lambda one: self._limits.call(channel, lambda: set_to(one)),
-        )
+        """Set or remove our reaction, of which WhatsApp shows one to a message."""
+        shown = emoji_character(emoji)
+        reacting = partial(react, self._client, conversation, message_id, shown if added else "")
+        call = partial(self._limits.call, conversation.channel, reacting)
+        await self._reactions.change(conversation, message_id, shown, added=added, call=call)
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
         """Show typing at the person's last message, which marks it as read."""

@@ -22,7 +22,7 @@ from belino.domain.message import Arrival, ConversationKey, Message, Unsupported
 from belino.domain.outcome import Finding
 from belino.domain.ports import Accept, AdapterContext, RecallsHistory, hand_in
 from belino.net.json_fields import Raw, as_table, line, table, texts_by_key, words
-from belino.net.rest import Latest, RateLimits
+from belino.net.rest import Latest, OnlyReactions, RateLimits
 
 if TYPE_CHECKING:
     from belino.adapters.whatsapp import Config
@@ -60,6 +60,7 @@ class LinkedAdapter(LinkedSending):
         self._client: LinkedClient | None = None
         self._view = LinkedView(account=context.account)
         self._let_in = asyncio.Event()
+        self._reactions = OnlyReactions()
         self._unread: Latest[str, tuple[str, ...]] = Latest()
         """By chat, messages that are not marked as read yet."""
 

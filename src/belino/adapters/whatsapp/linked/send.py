@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from belino.adapters.whatsapp.linked.client import LinkedClient
 from belino.adapters.whatsapp.linked.content import media_refs
@@ -16,7 +17,7 @@ from belino.domain.message import ConversationKey, SourceMessage
 from belino.domain.ports import AdapterContext
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
 from belino.net.json_fields import Raw, count, unix_time, words
-from belino.net.rest import RateLimits
+from belino.net.rest import OnlyReactions, RateLimits
 
 _PARTS = {
     SendAs.PHOTO: ("imageMessage", "image"),
@@ -52,6 +53,7 @@ class LinkedSending(ABC):
     _limits: RateLimits
     _view: LinkedView
     _media_url: str
+    _reactions: OnlyReactions
 
     @property
     @abstractmethod
@@ -90,9 +92,10 @@ class LinkedSending(ABC):
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
         """Set or remove our reaction, of which WhatsApp allows one to a message."""
-        shown = emoji_character(emoji) if added else ""
-        reaction = {"key": self._key(conversation, message_id), "text": shown, "senderTimestampMS": self._now()}
-        await self._sent(conversation, {"reactionMessage": reaction})
+        shown, key = emoji_character(emoji), self._key(conversation, message_id)
+        reaction = {"key": key, "text": shown if added else "", "senderTimestampMS": self._now()}
+        call = partial(self._sent, conversation, {"reactionMessage": reaction})
+        await self._reactions.change(conversation, message_id, shown, added=added, call=call)
 
     async def _sent(self, conversation: ConversationKey, message: Raw) -> Receipt:
         arguments, client = {"to": chat_of(conversation), "message": message}, self._connection
