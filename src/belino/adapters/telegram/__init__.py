@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 from urllib.parse import urlsplit
@@ -220,12 +221,10 @@ class Adapter:
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
         """Set our reaction, of which Telegram allows bots one to a message; a later one replaces it."""
-        channel, shown = conversation.channel, emoji_character(emoji)
-
-        async def work(one: str) -> None:
-            await self._pacing.call(channel, lambda: react(self._client, conversation, message_id, one or None))
-
-        await self._reactions.put((channel, message_id), shown, added=added, work=work)
+        shown = emoji_character(emoji)
+        reacting = partial(react, self._client, conversation, message_id, shown if added else None)
+        call = partial(self._pacing.call, conversation.channel, reacting)
+        await self._reactions.change(conversation, message_id, shown, added=added, call=call)
 
     async def direct(self, sender: str) -> str:
         """A private chat has the id of its person, who must have opened it once."""
