@@ -68,10 +68,10 @@ class LinkedSending(ABC):
         if not parcel.files:
             text = {"extendedTextMessage": {"text": parcel.text, **around}}
             return await self._sent(parcel.conversation, text if around else {"conversation": parcel.text})
-        self._limits.check("")  # before the upload, not after
         (file,) = parcel.files
         part, media_type = _PARTS[file.send_as]
-        fields = await upload(self._connection, self._context, file, media_type=media_type, media_url=self._media_url)
+        put = partial(upload, self._connection, self._context, file, media_type=media_type, media_url=self._media_url)
+        fields = await self._limits.call("", put)
         message = {part: {**_facts(file), **fields, **around}}
         receipt = await self._sent(parcel.conversation, message)
         source = SourceMessage(where=parcel.conversation, message_id=receipt.message_id, sent=receipt.sent)
