@@ -6,6 +6,7 @@ log.
 
 import asyncio
 import json as json_format
+import os
 import socket
 from collections.abc import (
     AsyncIterable,
@@ -40,7 +41,7 @@ from belino.net.guard import REFUSED, CheckedUrl, Guard, as_http, parse_url, red
 from belino.net.proxy import ProxyConfig, ProxyError, Tunnels
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession
+    from aiohttp import ClientConnectorError, ClientResponse, ClientSession, ConnectionTimeoutError
     from httpx2 import AsyncClient as AsyncClient  # for callers that receive one
     from httpx2 import Request, Response
 
@@ -348,24 +349,35 @@ def _has_port(host: str) -> bool:
 @contextmanager
 def _as_adapter_errors(method: str, timeout: float) -> Iterator[None]:
     """Describe a failure without the URL: aiohttp's own errors print it, and a platform's URL may hold its token."""
-    from aiohttp import ClientConnectorCertificateError, ClientConnectorError, ClientError, ConnectionTimeoutError
+    from aiohttp import ClientConnectorError, ClientError, ConnectionTimeoutError
 
     try:
         yield
     except (ClientConnectorError, ConnectionTimeoutError) as error:
         if _was_refused(error):
             raise AddressRefused(REFUSED) from None
-        untrusted = isinstance(error, ClientConnectorCertificateError)
-        why = "its certificate is not trusted here" if untrusted else type(error).__name__
-        if isinstance(error.__cause__, ProxyError):
-            why = str(error.__cause__)
-        raise Unreached(f"a {method} did not reach the platform: {why}") from None
+        raise Unreached(f"a {method} did not reach the platform: {_why_unreached(error)}") from None
     except TimeoutError:
         raise Unanswered(f"the platform did not answer a {method} within {timeout:g} seconds") from None
     except (ClientError, OSError, ValueError) as error:
         if _was_refused(error):
             raise AddressRefused(REFUSED) from None
         raise Unanswered(f"a {method} to the platform failed: {type(error).__name__}") from None
+
+
+def _why_unreached(error: "ClientConnectorError | ConnectionTimeoutError") -> str:
+    from aiohttp import ClientConnectorCertificateError, ClientConnectorDNSError, ConnectionTimeoutError
+
+    if isinstance(error.__cause__, ProxyError):
+        return str(error.__cause__)
+    match error:
+        case ConnectionTimeoutError():
+            return "the connection took too long"
+        case ClientConnectorCertificateError():
+            return "its certificate is not trusted here"
+        case ClientConnectorDNSError():
+            return "its host name is not found"
+    return os.strerror(error.os_error.errno).lower() if error.os_error.errno else "it cannot be connected to"
 
 
 def _was_refused(error: BaseException | None) -> bool:

@@ -112,10 +112,11 @@ class LinkedSending(ABC):
         return {"remoteJID": chat, "fromMe": own, "ID": message_id.partition(".")[0], **by}
 
     def _answered(self, parcel: Parcel) -> Mapping[str, object]:
-        """What makes a message a reply; apps show the quoted one by its id, if any content is given."""
+        """What makes a message a reply; apps find the quoted one by its id, or show what is given here."""
         own_id = parcel.reply_to or ""
         author = author_of(own_id, chat_of(parcel.conversation), self._view)
-        return {"stanzaID": own_id.partition(".")[0], "participant": author, "quotedMessage": {"conversation": ""}}
+        quoted = {"conversation": parcel.quoted}
+        return {"stanzaID": own_id.partition(".")[0], "participant": author, "quotedMessage": quoted}
 
     def _now(self) -> str:
         return str(int(self._context.clock.now().timestamp() * 1000))
