@@ -25,9 +25,9 @@ from belino.domain.errors import (
     Withheld,
 )
 from belino.domain.limits import SendAs
-from belino.domain.message import DeliveryState, DeliveryStatus
+from belino.domain.message import Arrival, ConversationKey, DeliveryState, DeliveryStatus
 from belino.domain.ports import Adapter as Port
-from belino.domain.ports import TakesHooks
+from belino.domain.ports import Taken, TakesHooks
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind
 from belino.net.redact import Secret
 from belino.testing import CloudPace, FakeClock, FakeUpload, Trial, WhatsAppServer, check_adapter, make_jpeg
@@ -224,13 +224,42 @@ async def test_outside_the_24_hours_a_parcel_is_held_and_goes_once_the_person_wr
         receipt = await business.adapter.send(parcel(ada))
         await business.told()
         (status,) = [one for one, _ in business.taken if isinstance(one, DeliveryStatus)]
-        assert (status.state, status.message_id) == (DeliveryState.HELD, receipt.message_id)
+        assert (status.state, status.message_id) == (DeliveryState.WINDOW_CLOSED, receipt.message_id)
         with pytest.raises(Withheld, match=r"name one in adapters\.whatsapp\.template"):
             await business.adapter.send(parcel(ada))
         whatsapp.say(ada, ada, "are you there?")
         await business.told()
         await business.adapter.send(parcel(ada, "yes"))
     assert [sent["text"] for sent in whatsapp.sent] == ["yes"]
+
+
+@pytest.mark.parametrize("late", [True, False])
+async def test_a_report_that_the_window_was_closed_is_out_of_date_once_the_person_has_written(
+    whatsapp: WhatsAppServer, business: Business, ada: Any, late: bool
+) -> None:
+    reopened = list[str]()
+
+    class Accepting:
+        async def __call__(self, arrival: Arrival, *, cursor: str | None = None) -> Taken:
+            return await business.accept(arrival, cursor=cursor)
+
+        async def reopen(self, conversation: ConversationKey) -> None:
+            assert business.taken, "what they wrote is on disk first"
+            reopened.append(conversation.channel)
+
+    assert isinstance(whatsapp.clock, FakeClock)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(business.adapter.run(Accepting(), None))
+        await business.adapter.connected()
+        await asyncio.sleep(0)
+        await business.told()
+        assert reopened == [ada["id"]]
+        failed = {"id": "wamid.1", "status": "failed", "recipient_id": ada["id"], "errors": [{"code": 131047}]}
+        at = int(whatsapp.clock.now().timestamp()) + (-60 if late else 60)
+        whatsapp.tell({"statuses": [{**failed, "timestamp": str(at)}]})
+        await business.told()
+        running.cancel()
+    assert reopened == [ada["id"]] * (2 if late else 1)
 
 
 async def test_with_a_template_the_text_is_sent_again_in_it_and_files_are_held(
@@ -395,7 +424,7 @@ async def test_a_number_that_is_hung_at_the_start_lets_nothing_be_sent(
     ("given", "says"),
     [
         ({"token": None}, "token is needed"),
-        ({"app_secret": Secret("S", "")}, "anybody could speak as WhatsApp"),
+        ({"app_secret": Secret("S", "")}, "keeps others from calling us"),
         ({"app_secret": Secret("S", "  ")}, "app_secret is needed"),
         ({"verify_token": None}, "verify_token is needed"),
         ({"phone_number_id": "+1 555 078 3881"}, "it is not the phone number"),

@@ -110,8 +110,8 @@ async def test_the_handshake_repeats_the_challenge_to_who_knows_the_token_and_to
 ) -> None:
     token = business.server.verify_token
     good = asked(mode="subscribe", verify_token=token, challenge="1158201444")
-    assert business.adapter.screen_hook(good) is None
     answer = await business.adapter.take_hook(good)
+    assert business.adapter.screen_hook(good) == answer, "it has no body"
     assert (answer.status, answer.body, answer.mime) == (200, b"1158201444", "text/plain")
     for query, status in (
         ({"mode": "subscribe", "verify_token": "guess", "challenge": "1"}, 403),

@@ -133,7 +133,7 @@ async def test_a_revoked_token_is_told_as_such(whatsapp: WhatsAppServer, busines
 async def test_a_url_that_is_not_metas_own_page_of_files_never_gets_the_token(
     business: Business, ref: MediaRef, url: str
 ) -> None:
-    download = CloudDownload(business.adapter._client, ref, files_host="lookaside.fbsbx.com", is_official=True)
+    download = CloudDownload(business.adapter._client, ref, files_host="lookaside.fbsbx.com")
     with pytest.raises((MediaRefused, AdapterError)):
         download._checked(url)
     good = f"https://lookaside.fbsbx.com{FILE_PATH}?mid=1&ext=2&hash=3"

@@ -21,7 +21,7 @@ from belino.domain.message import (
     Unsupported,
 )
 
-HOLD = {"status_failed_window": DeliveryState.HELD, "status_failed_pair": DeliveryState.AGAIN}
+HOLD = {"status_failed_window": DeliveryState.WINDOW_CLOSED, "status_failed_pair": DeliveryState.AGAIN}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -244,3 +244,16 @@ def test_a_field_of_another_type_does_not_break_the_parser(name: str) -> None:
     for junk in junks:
         for arrival in parsed(spoiled(sample(name), junk)):
             json.dumps(arrival.id)
+
+
+def test_what_the_business_edits_or_takes_back_in_its_own_app_changes_its_message() -> None:
+    said, edit, gone = message("echo"), one("echo_edit"), one("echo_revoke")
+    assert isinstance(edit, Edit) and isinstance(gone, Deletion)
+    assert (edit.message_id, edit.text) == (said.id, "My colleague will look into it")
+    assert {each.conversation for each in (said, edit, gone)} == {said.conversation}
+    assert gone.message_id == said.id and gone.author == edit.author == said.author
+
+
+def test_an_answer_about_calls_is_told_as_one() -> None:
+    asked = one("interactive_call_permission")
+    assert isinstance(asked, Unsupported) and asked.what == "an answer to whether the business may call"

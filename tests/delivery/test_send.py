@@ -1,5 +1,6 @@
 """Answers on their way out, through the whole gateway."""
 
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
@@ -11,13 +12,16 @@ from belino.domain.errors import (
     AdapterError,
     NothingToEdit,
     RateLimited,
+    ScopeError,
     StoreFull,
     Unauthorized,
     Undeliverable,
+    WindowClosed,
     Withheld,
 )
 from belino.domain.limits import Limits, Once
 from belino.domain.message import Author
+from belino.domain.ports import ReopensWindows
 from belino.domain.reply import CALL_SECONDS as SEND_SECONDS
 from belino.domain.reply import Parcel, ParcelKind, ParcelState, Receipt
 from belino.domain.stored import ParcelRecord, StoredMessage
@@ -144,6 +148,19 @@ async def test_what_the_platform_takes_later_is_held_for_a_person_and_the_next_a
         await until(lambda: house.wire.texts() == ["turn 2"])
         await gateway.retry_parcel(record.key)
         await until(lambda: house.wire.texts() == ["turn 2", "turn 1"])
+
+
+async def test_what_waits_for_a_person_to_write_goes_once_they_have_before_the_answer_to_it(house: House) -> None:
+    house.prepare().refusals.append(WindowClosed("the person has not written for a day"))
+    async with house.at_work() as gateway:
+        accept = gateway._intake.for_account("memory", "default")
+        assert isinstance(accept, ReopensWindows)
+        await gateway.accept(house.say())
+        record = await parcel(gateway, ParcelState.HELD)
+        await accept.reopen(record.conversation)
+        await until(lambda: house.wire.texts() == ["turn 1"])
+        with pytest.raises(ScopeError):
+            await accept.reopen(replace(record.conversation, account="another"))
 
 
 async def test_refused_credentials_hold_an_answer_up_and_do_not_lose_it(house: House) -> None:

@@ -240,7 +240,9 @@ async def test_no_old_login_opens_a_door_and_nothing_is_sent_a_second_time_by_it
     store: Store, home: Home, clock: FakeClock, tmp_path: Path
 ) -> None:
     _, secret = await store.grant(GrantKind.CHANNEL, conversation=MAIN, lifetime=timedelta(days=9))
-    await store.put_parcels([Parcel(key=key, conversation=MAIN, text=key) for key in "ab"])
+    await store.put_parcels([Parcel(key=key, conversation=MAIN, text=key) for key in "cab"])
+    await store.claim_parcel(MAIN, clock.now())
+    await store.end_parcel("c", ParcelState.HELD, "once they write", window_closed=True)
     await store.claim_parcel(MAIN, clock.now())
     await store.start_upload(MAIN, file_name="a", mime="a/b", size=9, sha256=None)
     backed_up(home, tmp_path / "backup")
@@ -249,7 +251,8 @@ async def test_no_old_login_opens_a_door_and_nothing_is_sent_a_second_time_by_it
     try:
         assert await other.check(secret) is None
         states = {parcel.key: parcel.state for parcel in await other.parcels()}
-        assert states == {"a": ParcelState.UNCERTAIN, "b": ParcelState.HELD}
+        assert states == {"c": ParcelState.HELD, "a": ParcelState.UNCERTAIN, "b": ParcelState.HELD}
+        assert await other.reopen_parcels(MAIN) == ()
         assert await other.ready_parcels() == ()
     finally:
         await other.close()

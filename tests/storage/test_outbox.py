@@ -283,7 +283,12 @@ async def test_what_a_platform_could_not_deliver_after_all_is_dead_with_its_reas
 
 @pytest.mark.parametrize("early", [False, True])
 @pytest.mark.parametrize(
-    ("state", "after"), [(DeliveryState.HELD, ParcelState.HELD), (DeliveryState.AGAIN, ParcelState.READY)]
+    ("state", "after"),
+    [
+        (DeliveryState.HELD, ParcelState.HELD),
+        (DeliveryState.WINDOW_CLOSED, ParcelState.HELD),
+        (DeliveryState.AGAIN, ParcelState.READY),
+    ],
 )
 async def test_what_a_platform_delivers_only_later_is_held_or_ready_again_with_its_files_and_no_message(
     store: Store, clock: FakeClock, say: Say, state: DeliveryState, after: ParcelState, early: bool
@@ -305,7 +310,9 @@ async def test_what_a_platform_delivers_only_later_is_held_or_ready_again_with_i
     assert (record.state, record.reason, record.message_id) == (after, "a day has gone by", None)
     (_, ours) = await store.history(MAIN, limit=10)
     assert (ours.text, ours.media, ours.deleted is not None) == ("", (), True)
-    if after is ParcelState.HELD:
+    if state is DeliveryState.WINDOW_CLOSED:
+        assert await store.reopen_parcels(MAIN) == (MAIN,)
+    elif after is ParcelState.HELD:
         await store.retry_parcel("a")
     claimed = await claim(store, clock)
     assert [each.sha256 for each in claimed.parcel.files] == [blob.sha256]

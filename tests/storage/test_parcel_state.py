@@ -1,6 +1,7 @@
 """Who may send, in which order, and what a parcel remembers of its past."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -163,6 +164,26 @@ async def test_failures_and_doubt_are_kept_until_a_person_asks_which_forgets_onl
     assert (third.failures, third.doubt, third.insisted) == (0, Doubt.AGAIN, True)
     # Asked for once: should we die now, it is not sent a third time unasked.
     assert not (await claim(store, clock)).insisted
+
+
+async def test_what_waits_for_a_person_to_write_is_sent_in_its_order_and_what_may_have_arrived_is_not(
+    store: Store, clock: FakeClock
+) -> None:
+    await store.put_parcels([words(key) for key in "abcd"])
+    for key, closed, doubt in (("a", 1, 0), ("b", 1, 2), ("c", 0, 0), ("d", 1, 0)):
+        claimed = await claim(store, clock)
+        assert claimed.parcel.key == key
+        await store.end_parcel(key, ParcelState.HELD, "later", doubt=Doubt(doubt), window_closed=bool(closed))
+    assert await store.reopen_parcels(replace(MAIN, channel="elsewhere")) == ()
+    assert await store.reopen_parcels(MAIN) == (MAIN,)
+    assert await store.reopen_parcels(MAIN) == ()
+    assert [(each.key, each.state) for each in reversed(await store.parcels())] == [
+        ("a", ParcelState.READY), ("b", ParcelState.HELD), ("c", ParcelState.HELD), ("d", ParcelState.READY)
+    ]  # fmt: skip
+    for key in "ad":
+        assert ((claimed := await claim(store, clock)).parcel.key, claimed.insisted) == (key, False)
+        await store.end_parcel(key, ParcelState.HELD, "an access rule changed")
+    assert await store.reopen_parcels(MAIN) == (), "held for another reason since"
 
 
 @pytest.mark.parametrize("state", [ParcelState.SENT, ParcelState.SENDING])

@@ -39,6 +39,7 @@ from belino.domain.errors import (
     Unauthorized,
     Undeliverable,
     Unreached,
+    WindowClosed,
     Withheld,
     place_of,
     reason_of,
@@ -263,7 +264,7 @@ class Sender:
             case TooLate():
                 await self._delay(claimed, 0, reason)
             case Withheld():
-                await self._end(claimed, ParcelState.HELD, reason)
+                await self._end(claimed, ParcelState.HELD, reason, error=error)
             case Undeliverable():
                 await self._refused(adapter, claimed, error, reason)
             case Uncertain():
@@ -366,14 +367,23 @@ class Sender:
             await self._note(claimed.parcel, "delayed", f"{reason}; again after {wait:.1f} s", at=failed_at)
         self._tell(claimed.parcel, ParcelState.READY, reason)
 
-    async def _end(self, claimed: ClaimedParcel, state: ParcelState, reason: str, doubt: Doubt | None = None) -> None:
+    async def _end(
+        self,
+        claimed: ClaimedParcel,
+        state: ParcelState,
+        reason: str,
+        doubt: Doubt | None = None,
+        *,
+        error: Exception | None = None,
+    ) -> None:
         parcel = claimed.parcel
         notices = notices_of(parcel, reason) if state is ParcelState.DEAD and parcel.files else ()
+        is_closed = isinstance(error, WindowClosed)
         failpoint("parcel.end.before")
         await self._insist(
             parcel.key,
             lambda: self._outbox.end_parcel(
-                parcel.key, state, reason, fence=claimed.fence, doubt=doubt, notices=notices
+                parcel.key, state, reason, fence=claimed.fence, doubt=doubt, notices=notices, window_closed=is_closed
             ),
         )
         failpoint("parcel.end.after")

@@ -21,6 +21,7 @@ BelinoError
 │   ├── Undeliverable        final: the platform will never accept this parcel
 │   │   ├── NothingToEdit    belino: send the same as a new message
 │   │   └── Withheld         the operator: the platform accepts it later; it is held
+│   │       └── WindowClosed the person: it is sent once they write
 │   └── MarkupRefused        belino: send the same without markup
 ├── MediaError               the person who sent it
 │   ├── MediaNotFound        no such ref here
@@ -90,9 +91,11 @@ class AdapterError(BelinoError):
 class RateLimited(AdapterError):
     """The platform asks us to wait."""
 
-    def __init__(self, message: str, *, retry_after: float) -> None:
+    def __init__(self, message: str, *, retry_after: float, is_global: bool = False) -> None:
+        """`is_global`: it holds for all of the account, not only for this conversation."""
         super().__init__(message)
         self.retry_after = retry_after
+        self.is_global = is_global
 
 
 class Unauthorized(AdapterError):
@@ -138,7 +141,11 @@ class NothingToEdit(Undeliverable):
 
 
 class Withheld(Undeliverable):
-    """The platform accepts no such parcel until something happens, such as that the person writes again."""
+    """The platform accepts no such parcel until something happens."""
+
+
+class WindowClosed(Withheld):
+    """The person has not written for so long that the platform accepts it only once they write again."""
 
 
 class Unfindable(AdapterError):

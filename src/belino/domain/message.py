@@ -250,6 +250,42 @@ class Reaction:
     """The author's earlier reactions to the message are gone: the platform allows one at a time."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where, by whom and when something arrived, and under which id: the fields that all arrivals share."""
+
+    where: ConversationKey
+    own_id: str
+    author: Author
+    sent: datetime
+    chat_type: ChatType
+
+    def deletion(self, message_id: str) -> Deletion:
+        """The author took a message back."""
+        return Deletion(
+            conversation=self.where,
+            id=self.own_id,
+            message_id=message_id,
+            author=self.author,
+            sent=self.sent,
+            chat_type=self.chat_type,
+        )
+
+    def reaction(self, message_id: str, emoji: str) -> Reaction:
+        """The author's only reaction to a message; an empty one removes it."""
+        return Reaction(
+            conversation=self.where,
+            id=self.own_id,
+            message_id=message_id,
+            author=self.author,
+            sent=self.sent,
+            emoji=emoji,
+            added=bool(emoji),
+            chat_type=self.chat_type,
+            replaces=True,
+        )
+
+
 class DeliveryState(StrEnum):
     """What a platform reports later about a message we sent."""
 
@@ -260,6 +296,8 @@ class DeliveryState(StrEnum):
     FAILED = "failed"
     HELD = "held"
     """Not delivered: the platform accepts it later, and a person decides whether it is sent again."""
+    WINDOW_CLOSED = "window closed"
+    """Not delivered: it is held until the adapter reports that the person has written (`ReopensWindows`)."""
     AGAIN = "again"
     """Not delivered: the adapter can send it in another form, and is given it again."""
 

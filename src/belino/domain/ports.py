@@ -204,6 +204,18 @@ class RecallsHistory(Accept, Protocol):
         ...
 
 
+@runtime_checkable
+class ReopensWindows(Accept, Protocol):
+    """Can send what waited for a person to write (`WindowClosed`)."""
+
+    def reopen(self, conversation: ConversationKey) -> Awaitable[None]:
+        """The person has written: when it returns, parcels that were held until then are ready, in their order.
+
+        A parcel that may have arrived all the same stays held.
+        """
+        ...
+
+
 async def hand_in(accept: Accept, incoming: Sequence[Incoming]) -> None:
     """Hand in arrivals that came together: at once if that is supported, else one by one."""
     if isinstance(accept, AcceptsMany):
@@ -309,10 +321,10 @@ class TakesHooks(Protocol):
 
 @runtime_checkable
 class ScreensHooks(Protocol):
-    """Can refuse a request by its method, query and headers, before its body is read."""
+    """Can answer a request by its method, query and headers, before its body is read."""
 
     def screen_hook(self, hook: Hook) -> HookAnswer | None:
-        """The refusal of a request, whose body is still empty here; None to read its body."""
+        """The refusal of a request, whose body is still empty here, or the answer to a handshake; None to read on."""
         ...
 
 

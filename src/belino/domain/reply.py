@@ -8,7 +8,7 @@ from enum import IntEnum, StrEnum
 from belino.domain.choice import Button
 from belino.domain.errors import StoreError
 from belino.domain.limits import Markup, SendAs
-from belino.domain.media import MediaRef
+from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import ConversationKey
 
 CALL_SECONDS = 60.0
@@ -73,6 +73,11 @@ class OutgoingFile:
     """The hash of the file it was made from; empty if it is unchanged."""
     chunks: Callable[[], AsyncIterator[bytes]] = field(repr=False, compare=False, default=_unopened)
 
+    @property
+    def kind(self) -> MediaKind:
+        """The kind that it has in the conversation, once it is sent."""
+        return kind_sent(self.mime, self.send_as)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
@@ -81,6 +86,11 @@ class Reply:
     conversation: ConversationKey
     text: str
     reply_to: str | None = None
+
+
+def kind_sent(mime: str, form: SendAs) -> MediaKind:
+    """The kind of a file that was sent in a form: some are more than their type."""
+    return {SendAs.VOICE: MediaKind.VOICE, SendAs.STICKER: MediaKind.STICKER}.get(form) or kind_of(mime)
 
 
 UNFINISHED = " …"

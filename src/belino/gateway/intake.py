@@ -160,6 +160,11 @@ class Intake:
         for channel, own in by_channel.items():
             await self._store.take_history(channel, own, commanders=commanders)
 
+    async def reopen(self, conversation: ConversationKey) -> None:
+        """Send what waited for the person to write."""
+        for where in await self._store.reopen_parcels(conversation):
+            self._callbacks.to_send(where)
+
     async def may_command(self, message: Message) -> bool:
         """Whether the author of a message may command the agent where it was written, by one that addresses it."""
         verdict = await self._judge(replace(message, addressed=True))
@@ -339,20 +344,24 @@ class _AccountIntake:
         await self._intake.keep_cursor(*self._account, cursor)
 
     async def recall(self, messages: Sequence[Message]) -> None:
-        self._check(messages)
+        self._check([message.conversation for message in messages])
         self._intake.heard(self._account)
         await self._intake.recall(messages)
 
+    async def reopen(self, conversation: ConversationKey) -> None:
+        self._check([conversation])
+        await self._intake.reopen(conversation)
+
     async def many(self, incoming: Sequence[Incoming]) -> tuple[Taken, ...]:
-        self._check([arrival for arrival, _ in incoming])
+        self._check([arrival.conversation for arrival, _ in incoming])
         failpoint("adapter.events.received")
         self._intake.heard(self._account)
         taken = await self._intake.accept_all(incoming)
         failpoint("adapter.events.stored")
         return taken
 
-    def _check(self, arrivals: Sequence[Arrival]) -> None:
-        for where in (arrival.conversation for arrival in arrivals):
+    def _check(self, places: Sequence[ConversationKey]) -> None:
+        for where in places:
             if (where.platform, where.account) != self._account:
                 own = ":".join(self._account)
                 raise ScopeError(f"{own} passed an arrival of {where.platform}:{where.account}")

@@ -2,7 +2,10 @@
 
 import asyncio
 import base64
+import hashlib
+import hmac
 import json
+import re
 import secrets
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
@@ -28,9 +31,10 @@ from belino.domain.errors import (
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Finding
-from belino.domain.ports import Accept, Clock, HookAnswer, HttpAnswer
+from belino.domain.ports import Accept, Clock, Hook, HookAnswer, HttpAnswer
 from belino.domain.reply import OutgoingFile
 from belino.net.client import LONGEST_WAIT
+from belino.net.redact import Secret, same_secret
 from belino.net.stream import range_headers, resumed, retried
 
 # The longest wait for a turn; it also bounds how many calls wait.
@@ -38,6 +42,7 @@ QUEUE_SECONDS = 30.0
 MINUTE = 60.0
 MOST_LIMITED = 1_000
 SKEW_SECONDS = 60.0
+LONGEST_GROWN = 1_024.0
 
 FILES = "\x00files"
 
@@ -46,6 +51,9 @@ K = TypeVar("K")
 V = TypeVar("V")
 Get = Callable[[str, Mapping[str, str]], AbstractAsyncContextManager[HttpAnswer]]
 """(link, headers) → the answer to its GET."""
+
+_SPELLINGS = {"hex": re.compile(r"[0-9a-f]{64}"), "base64": re.compile(r"[A-Za-z0-9+/]{43}=")}
+"""Those of a SHA-256."""
 
 # Browsers encode names this way (HTML, "multipart/form-data"): plain UTF-8, with quotes and line breaks escaped.
 _QUOTED = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A", "\0": ""})
@@ -64,6 +72,18 @@ def check_base_url(key: str, text: str, *, plain_nearby: bool = True) -> None:
         raise ConfigError(
             f"{key} must be encrypted (https, wss); plain http is for a server on this machine or network"
         )
+
+
+def check_secret(key: str, secret: Secret | None, where: str) -> None:
+    """Refuse a configured secret that is missing, or cannot be one; `where` says where it comes from."""
+    text = "" if secret is None else secret.reveal()
+    if not text or not text.isascii() or not text.isprintable() or " " in text:
+        raise ConfigError(f"{key} is needed, as one word without spaces; {where}")
+
+
+def hook_path(platform: str, account: str, *, base: str = "") -> str:
+    """Where an account's platform calls us, below our own URL."""
+    return f"{base.rstrip('/')}/hooks/{platform}/{quote(account, safe='')}"
 
 
 def _is_nearby(name: str) -> bool:
@@ -144,9 +164,12 @@ class Pace:
 class RateLimits:
     """Holds back calls that a platform would refuse: those under a closed key, or all of them."""
 
-    def __init__(self, platform: str, clock: Clock) -> None:
+    def __init__(self, platform: str, clock: Clock, *, growth: float = 0.0) -> None:
+        """Each further refusal of a key in a row closes it `growth` times as long, from a second on."""
         self._platform = platform
         self._clock = clock
+        self._growth = growth
+        self._in_a_row: Latest[str, int] = Latest()
         self._closed: dict[str, float] = {}
         self._all_closed = 0.0
 
@@ -154,10 +177,23 @@ class RateLimits:
         """Make a call. RateLimited, and no call, while its key is closed."""
         self.check(key)
         try:
-            return await work()
+            done = await work()
         except RateLimited as error:
-            self.close(key, error.retry_after)
+            if error.is_global:
+                self.close(key, error.retry_after, everything=True)
+            else:
+                error.retry_after = self.slow_down(key, error.retry_after)
             raise
+        self._in_a_row.pop(key, None)
+        return done
+
+    def slow_down(self, key: str, least: float = 0.0) -> float:
+        """Close a key that was refused for its pace. Returns for how many seconds."""
+        times = self._in_a_row.get(key, 0)
+        wait = max(least, min(self._growth ** min(times, 9), LONGEST_GROWN)) if self._growth else least
+        self._in_a_row.keep(key, times + 1)
+        self.close(key, wait)
+        return wait
 
     def check(self, key: str, *, counts: bool = True) -> None:
         """RateLimited while the key is closed, or all are and the call `counts` for the global limit."""
@@ -211,6 +247,37 @@ class OnlyReactions:
             self._shown.keep(place, emoji)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookSignature:
+    """How a platform signs its webhook calls: by an HMAC-SHA256 over the raw bytes.
+
+    The same signature in another spelling does not count.
+    """
+
+    header: str
+    """Its header, in lower case."""
+    prefix: str = ""
+    spelled: Literal["hex", "base64"] = "hex"
+
+    def of(self, hook: Hook) -> str:
+        """The signature of a call, as it is written there."""
+        return hook.headers.get(self.header, "")
+
+    def may_be(self, hook: Hook) -> bool:
+        """Whether the header has the form of a signature."""
+        told = self.of(hook)
+        return told.startswith(self.prefix) and bool(_SPELLINGS[self.spelled].fullmatch(told[len(self.prefix) :]))
+
+    def is_of(self, hook: Hook, secret: Secret | None, *, before: bytes = b"") -> bool:
+        """Whether these very bytes, after those that are signed `before` them, were signed with the secret."""
+        key = secret.reveal() if secret is not None else ""
+        if not key or not self.may_be(hook):
+            return False
+        digest = hmac.new(key.encode(), before + hook.body, hashlib.sha256).digest()
+        made = digest.hex() if self.spelled == "hex" else base64.b64encode(digest).decode()
+        return same_secret(self.of(hook), f"{self.prefix}{made}")
+
+
 class HookInbox:
     """Processes a platform's webhook calls one by one, in order, while its adapter runs."""
 
@@ -248,6 +315,10 @@ class LinkedFile(ABC):
 
     gone: ClassVar[frozenset[int]]
     """The statuses of an expired link."""
+    lasts: ClassVar[bool] = False
+    """Whether a link is used until it is gone; otherwise each request gets a fresh one."""
+    lasting: ClassVar[tuple[type[AdapterError], ...]] = ()
+    """Errors of the first link that no other try helps against."""
 
     def __init__(self, ref: MediaRef, clock: Clock, *, get: Get) -> None:
         self._ref = ref
@@ -268,7 +339,7 @@ class LinkedFile(ABC):
 
     async def first_link(self) -> str:
         """The first link, retried after temporary failures."""
-        return await retried(self.link, clock=self._clock)
+        return await retried(self.link, clock=self._clock, lasting=self.lasting)
 
     @abstractmethod
     def dead(self, status: int) -> Exception:
@@ -285,13 +356,16 @@ class LinkedFile(ABC):
     @asynccontextmanager
     async def _open_at(self, offset: int, validator: str | None) -> AsyncIterator[HttpAnswer]:
         headers = range_headers(offset, validator)
-        link, self._link = self._link or await self.link(), None
+        link = self._link or await self.link()
+        self._link = link if self.lasts else None
         async with self._get(link, headers) as answer:
             if answer.status not in self.gone:
                 self.check(answer)
                 yield answer
                 return
-        async with self._get(await self.link(), headers) as answer:
+        fresh = await self.link()
+        self._link = fresh if self.lasts else None
+        async with self._get(fresh, headers) as answer:
             if answer.status in self.gone:
                 raise self.dead(answer.status)
             self.check(answer)

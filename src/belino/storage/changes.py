@@ -220,7 +220,8 @@ def overtaken_delivery(tx: Tx, channel: int, message_id: str, now: int) -> None:
     """Apply the report that a message was not delivered, if it came before the message's receipt."""
     row = tx.execute(
         f"SELECT outcome, text FROM changes{by_index('changes_of_message')} WHERE channel = ? AND message_id = ? "
-        "AND kind = 'delivery' AND outcome IN ('failed', 'held', 'again') ORDER BY received DESC LIMIT 1",
+        "AND kind = 'delivery' AND outcome IN ('failed', 'held', 'window closed', 'again') "
+        "ORDER BY received DESC LIMIT 1",
         (channel, message_id),
     ).fetchone()
     if row is not None:
@@ -232,15 +233,17 @@ def note_delivery(tx: Tx, channel: int, message_id: str, state: DeliveryState, r
     ends = {
         DeliveryState.FAILED: ParcelState.DEAD,
         DeliveryState.HELD: ParcelState.HELD,
+        DeliveryState.WINDOW_CLOSED: ParcelState.HELD,
         DeliveryState.AGAIN: ParcelState.READY,
     }
     if state not in ends:
         return
     row = tx.execute(
-        "UPDATE parcels SET state = ?, reason = ?, changed = ?, ready = ? WHERE channel = ? AND message_id = ? "
-        "AND state = ? RETURNING id, key, files",
+        "UPDATE parcels SET state = ?, window_closed = ?, reason = ?, changed = ?, ready = ? WHERE channel = ? "
+        "AND message_id = ? AND state = ? RETURNING id, key, files",
         (
             ends[state],
+            int(state is DeliveryState.WINDOW_CLOSED),
             reason or "the platform could not deliver it",
             now,
             now,

@@ -515,6 +515,11 @@ ALTER TABLE messages ADD COLUMN expires INTEGER;
 CREATE INDEX messages_expiring ON messages (expires) WHERE expires IS NOT NULL;
 """
 
+# Parcels that are held until the person writes.
+M048_CLOSED_WINDOWS = """
+ALTER TABLE parcels ADD COLUMN window_closed INTEGER NOT NULL DEFAULT 0;
+"""
+
 STEPS = (
     M001_INITIAL,
     M002_PAIRINGS,
@@ -563,4 +568,5 @@ STEPS = (
     M045_MOVED_CHANNELS,
     M046_ALT_TEXTS,
     M047_EXPIRING_MESSAGES,
+    M048_CLOSED_WINDOWS,
 )

@@ -30,7 +30,7 @@ from belino.storage.parcels import (
     take_up_files,
 )
 from belino.storage.refs import author_of
-from belino.storage.row_ids import KEY_COLUMNS, RowIds, find_place, key_of
+from belino.storage.row_ids import KEY_COLUMNS, RowIds, find_channel, find_place, key_of
 from belino.storage.text import sanitized
 
 ON_THEIR_WAY = "('ready', 'sending')"
@@ -150,17 +150,30 @@ class OutboxVerbs(BlobVerbs):
         fence: int | None = None,
         doubt: Doubt | None = None,
         notices: Sequence[Parcel] = (),
+        window_closed: bool = False,
     ) -> bool:
         """End a parcel, which is not retried until a person asks; notices about it are added in the same transaction.
 
-        The notices carry its text, which is then removed from it.
+        The notices carry its text, which is then removed from it. `window_closed`: `reopen_parcels` retries it, too.
 
         False, and nothing changes, if it was claimed again since `fence`. `doubt=None` leaves the doubt unchanged.
         """
         now, (told, said) = self._now(), sanitized((tuple(notices), reason))
         return await self._database.write(
-            lambda tx: end_parcel(tx, key, state, said, now, fence=fence, doubt=doubt, notices=told)
+            lambda tx: end_parcel(
+                tx, key, state, said, now, fence=fence, doubt=doubt, notices=told, window_closed=window_closed
+            )
         )
+
+    async def reopen_parcels(self, channel: ConversationKey) -> tuple[ConversationKey, ...]:
+        """Send parcels that were held until the person of a channel writes, except those that may have arrived.
+
+        Returns the conversations that have one.
+        """
+        now = self._now()
+        if not await self._database.read(lambda tx: _awaiting(tx, channel)):
+            return ()
+        return await self._database.write(lambda tx: reopen_parcels(tx, channel, now))
 
     async def recover_parcels(self, before: datetime, *, held: str, uncertain: str) -> int:
         """After a start: release the leases of earlier runs, and stop automatic sending of parcels older than `before`.
@@ -358,6 +371,7 @@ def end_parcel(
     fence: int | None,
     doubt: Doubt | None,
     notices: Sequence[Parcel],
+    window_closed: bool,
 ) -> bool:
     """End a parcel without further attempts, and add notices about it; later parcels may go."""
     row = parcel_row(tx, key)
@@ -365,8 +379,8 @@ def end_parcel(
     if not _is_ours(tx, row, fence):
         return False
     tx.execute(
-        "UPDATE parcels SET state = ?, reason = ?, changed = ?, doubt = ? WHERE id = ?",
-        (state, reason, now, row["doubt"] if doubt is None else doubt, row["id"]),
+        "UPDATE parcels SET state = ?, reason = ?, changed = ?, doubt = ?, window_closed = ? WHERE id = ?",
+        (state, reason, now, row["doubt"] if doubt is None else doubt, int(window_closed), row["id"]),
     )
     insert_parcels(tx, None, notices, now)
     for notice in notices:
@@ -376,6 +390,24 @@ def end_parcel(
     if notices:
         tx.execute("UPDATE parcels SET text = '', plain = '', rich = '' WHERE id = ?", (row["id"],))
     return True
+
+
+def _awaiting(tx: Tx, channel: ConversationKey) -> tuple[TableRow, ...]:
+    """The parcels that are held until the person of a channel writes, and cannot have arrived."""
+    query = f"{SELECT} WHERE p.state = 'held' AND p.window_closed = 1 AND p.channel = ? AND p.doubt < ? ORDER BY p.id"
+    return tuple(tx.execute(query, (find_channel(tx, channel), Doubt.UNANSWERED)))
+
+
+def reopen_parcels(tx: Tx, channel: ConversationKey, now: int) -> tuple[ConversationKey, ...]:
+    """Make the parcels ready that were held until the person writes. Returns their conversations."""
+    rows = _awaiting(tx, channel)
+    for row in rows:
+        tx.execute(
+            "UPDATE parcels SET state = 'ready', ready = ?, changed = ?, reason = '', failures = 0, tried = NULL, "
+            "window_closed = 0 WHERE id = ?",
+            (now, now, row["id"]),
+        )
+    return tuple(dict.fromkeys(map(key_of, rows)))
 
 
 def recover_parcels(tx: Tx, before: int, held: str, uncertain: str, now: int) -> int:
@@ -407,7 +439,8 @@ def retry_parcel(tx: Tx, key: str, now: int) -> ParcelRecord | None:
     """Send a parcel now, at a person's request; None if it is being sent, sent or dropped."""
     changed = tx.execute(
         "UPDATE parcels SET state = 'ready', ready = ?, asked = ?, changed = ?, reason = '', failures = 0, "
-        "tried = NULL, message_id = NULL WHERE key = ? AND dropped = 0 AND state NOT IN ('sending', 'sent')",
+        "tried = NULL, message_id = NULL, window_closed = 0 WHERE key = ? AND dropped = 0 "
+        "AND state NOT IN ('sending', 'sent')",
         (now, now, now, key),
     ).rowcount
     if not changed:

@@ -9,10 +9,10 @@ import orjson
 from belino.domain.choice import Button
 from belino.domain.errors import StoreError
 from belino.domain.limits import Markup, SendAs
-from belino.domain.media import MediaKind, MediaRef, kind_of
+from belino.domain.media import MediaRef
 from belino.domain.message import Author, ConversationKey, DeliveryState
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
-from belino.domain.reply import DRAFT_OF, Doubt, OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
+from belino.domain.reply import DRAFT_OF, Doubt, OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt, kind_sent
 from belino.domain.stored import ParcelFile, ParcelRecord, StoredMessage
 from belino.storage.arrivals import count_duplicate
 from belino.storage.blob_rows import use_blob
@@ -44,8 +44,6 @@ INSERT INTO parcels (key, channel, conversation, turn, kind, text, markup, plain
     only_to, state, attempts, reason, created, changed, ready)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', 0, '', ?, ?, ?) ON CONFLICT (key) DO NOTHING
 """
-_KINDS = {SendAs.VOICE: MediaKind.VOICE, SendAs.STICKER: MediaKind.STICKER}
-"""The kinds of files that are more than their type, by the form they were sent in."""
 OVERTAKEN = "the answer itself was sent in its place"
 
 
@@ -414,7 +412,7 @@ def _insert_sent_files(tx: Tx, keys: Keys, parcel: TableRow, row: MessageRow, au
             channel_id=conversation.channel,
             message_id=row.platform_id,
             item=str(position),
-            kind=_KINDS.get(send_as) or kind_of(mime),
+            kind=kind_sent(mime, send_as),
             mime=mime,
             created=from_micros(row.sent),
             file_name=name,

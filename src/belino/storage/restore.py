@@ -243,6 +243,8 @@ def _disarm(tx: Tx, lost: Sequence[str], now: int) -> int:
     for row in tx.execute("SELECT id, sha256 FROM uploads").fetchall():
         if row["sha256"] is None or not _UPLOAD.fullmatch(row["id"]):
             tx.execute("DELETE FROM uploads WHERE id = ?", (row["id"],))
+    # The person may have written since, and got them.
+    tx.execute("UPDATE parcels SET window_closed = 0, reason = ? WHERE window_closed = 1", (HELD,))
     held = tx.execute("UPDATE parcels SET state = 'held', reason = ?, changed = ? WHERE state = 'ready'", (HELD, now))
     uncertain = tx.execute(
         "UPDATE parcels SET state = 'uncertain', reason = ?, changed = ?, doubt = 2 WHERE state = 'sending'",

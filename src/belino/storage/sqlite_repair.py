@@ -311,6 +311,7 @@ def _rebuild_uses(connection: sqlite3.Connection, blobs: Path, now: int) -> None
 
 def _hold(connection: sqlite3.Connection, now: int) -> int:
     """Hold parcels that may have been sent already. Returns how many."""
+    connection.execute("UPDATE parcels SET window_closed = 0")
     states: Sequence[tuple[Value, ...]] = (("held", HELD, "ready"), ("uncertain", UNCERTAIN, "sending"))
     return sum(
         connection.execute(

@@ -8,18 +8,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import ClassVar
-from urllib.parse import quote
 
 from belino.adapters.line.authors import PLATFORM, LineBot, LineNames
 from belino.adapters.line.capabilities import LIMITS, WORKS
 from belino.adapters.line.client import LineClient
 from belino.adapters.line.cursor import RepliedParcels
 from belino.adapters.line.doctor import check_account, check_listed
-from belino.adapters.line.hooks import ReplyTokens, events_of, is_fresh, is_signed, may_be_signed
+from belino.adapters.line.hooks import SIGNATURE, ReplyTokens, events_of, is_fresh
 from belino.adapters.line.media import LineDownload
 from belino.adapters.line.parse import LineParseContext, context_from_json, context_to_json, parse
 from belino.adapters.line.send import LineSender, show_loading
-from belino.domain.errors import ConfigError
 from belino.domain.limits import Capabilities, Limits
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey
@@ -29,7 +27,7 @@ from belino.domain.reply import Parcel, Receipt
 from belino.net.guard import host_of
 from belino.net.json_fields import Raw, as_table, from_json, line, words
 from belino.net.redact import Secret
-from belino.net.rest import HookInbox, RateLimits, check_base_url
+from belino.net.rest import HookInbox, RateLimits, check_base_url, check_secret, hook_path
 
 OFFICIAL_URL, OFFICIAL_DATA_URL = "https://api.line.me", "https://api-data.line.me"
 STICKERS_URL = "https://stickershop.line-scdn.net"
@@ -87,9 +85,7 @@ class Config:
             ("channel_access_token", self.channel_access_token),
             ("channel_secret", self.channel_secret),
         ):
-            text = secret.reveal()
-            if not text.strip() or not text.isascii() or not text.isprintable() or " " in text:
-                raise ConfigError(f"{key} is empty or no such secret of LINE's; the LINE Developers Console has it")
+            check_secret(key, secret, "the LINE Developers Console has it")
         urls = (("api_url", self.api_url), ("data_url", self.data_url), ("stickers_url", self.stickers_url))
         for key, url in urls:
             if url is not None:
@@ -170,8 +166,7 @@ class Adapter:
     async def check(self) -> Sequence[Finding]:
         """Token, webhook, secret, quota and clock, for the doctor."""
         account = self._context.account
-        path = f"/hooks/{PLATFORM}/{quote(account, safe='')}"
-        return await check_account(self._client, name=f"{PLATFORM}:{account}", path=path)
+        return await check_account(self._client, name=f"{PLATFORM}:{account}", path=hook_path(PLATFORM, account))
 
     async def check_channels(self, channels: Sequence[str]) -> Sequence[Finding]:
         """Listed groups that the account is not in, for the doctor."""
@@ -179,13 +174,13 @@ class Adapter:
 
     def screen_hook(self, hook: Hook) -> HookAnswer | None:
         """Refuse a call that is unsigned; verifying the signature needs the body."""
-        return None if may_be_signed(hook) else HookAnswer(status=401)
+        return None if SIGNATURE.may_be(hook) else HookAnswer(status=401)
 
     async def take_hook(self, hook: Hook) -> HookAnswer:
         """Accept one call: its signature is checked before its content, and 200 is answered only after commit."""
         if (refused := self.screen_hook(hook)) is not None:
             return refused
-        if not is_signed(hook, self._config.channel_secret):
+        if not SIGNATURE.is_of(hook, self._config.channel_secret):
             return HookAnswer(status=401)
         if hook.method != "POST":
             return HookAnswer(status=405)

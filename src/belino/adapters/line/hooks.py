@@ -1,41 +1,20 @@
 """Hooks: webhook calls, whose signature over the raw bytes is checked first, and the reply tokens that they bring."""
 
-import base64
-import hashlib
-import hmac
-import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from belino.adapters.line.authors import channel_of
-from belino.domain.ports import Clock, Hook
+from belino.domain.ports import Clock
 from belino.net.json_fields import Raw, table, tables, unix_time, whole, words, yes
-from belino.net.redact import Secret, same_secret
-from belino.net.rest import Latest
+from belino.net.rest import HookSignature, Latest
 
-SIGNATURE = "x-line-signature"
+SIGNATURE = HookSignature(header="x-line-signature", spelled="base64")
 EARLY_OR_LATE = timedelta(minutes=5)
 REDELIVERED_AT_MOST = timedelta(days=3)
 """LINE delivers again what was not acknowledged, and does not say for how long."""
 TOKEN_SECONDS = 50.0
 """LINE takes a reply within a minute: https://developers.line.biz/en/reference/messaging-api/#send-reply-message"""
 MOST_TOKENS = 2_000
-
-_SIGNATURE = re.compile(r"[A-Za-z0-9+/]{43}=")  # the base64 of a SHA-256
-
-
-def may_be_signed(hook: Hook) -> bool:
-    """Whether the headers claim a signature."""
-    return bool(_SIGNATURE.fullmatch(hook.headers.get(SIGNATURE, "")))
-
-
-def is_signed(hook: Hook, secret: Secret) -> bool:
-    """Whether LINE signed these very bytes; the same signature in another spelling does not count."""
-    key = secret.reveal()
-    if not key or not may_be_signed(hook):
-        return False
-    made = base64.b64encode(hmac.new(key.encode(), hook.body, hashlib.sha256).digest()).decode()
-    return same_secret(hook.headers.get(SIGNATURE, ""), made)
 
 
 def events_of(payload: Raw) -> tuple[Raw, ...]:

@@ -105,7 +105,7 @@ class LineDownload(LinkedFile):
             raise self._expired()
 
     def _get(self, link: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[HttpAnswer]:
-        return (self._client.content if MESSAGE in self._ref.locator else self._client.foreign)(link, headers)
+        return (self._client.file if MESSAGE in self._ref.locator else self._client.foreign)(link, headers)
 
     def _expired(self) -> MediaExpired:
         return MediaExpired(f"LINE no longer hands out {self.shown}: it keeps files for a while only")

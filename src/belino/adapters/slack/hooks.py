@@ -1,7 +1,5 @@
 """Hooks: events over HTTP, whose signature over the raw bytes is checked first, and answers by a command's own URL."""
 
-import hashlib
-import hmac
 import json
 import re
 from collections import OrderedDict
@@ -17,10 +15,11 @@ from belino.domain.ports import Hook
 from belino.domain.reply import Parcel, ParcelKind, Receipt
 from belino.net.guard import host_of
 from belino.net.json_fields import Raw, from_json, words
-from belino.net.redact import Secret, same_secret
+from belino.net.redact import Secret
+from belino.net.rest import HookSignature
 from belino.net.tap import on_behalf
 
-SIGNATURE, TIMESTAMP = "x-slack-signature", "x-slack-request-timestamp"
+SIGNATURE, TIMESTAMP = HookSignature(header="x-slack-signature", prefix="v0="), "x-slack-request-timestamp"
 WINDOW_SECONDS = 300
 CERTIFICATE_BYTES = 1_024
 RESPONSE_SECONDS, MOST_RESPONSES = 29 * 60.0, 5
@@ -29,7 +28,6 @@ COMMANDS_KEPT = 1_000
 SIGNS = {"👀": "I am on it.", "⏳": "I am still busy; this comes next."}
 _FIELDS = 100
 _SIZE = re.compile(r"[0-9]{1,6}")
-_SIGNATURE = re.compile(r"v0=[0-9a-f]{64}")
 
 
 def may_be_signed(hook: Hook, now: datetime) -> bool:
@@ -37,18 +35,13 @@ def may_be_signed(hook: Hook, now: datetime) -> bool:
     at = hook.headers.get(TIMESTAMP, "")
     if not (at.isascii() and at.isdecimal() and len(at) < 16):
         return False
-    return abs(now.timestamp() - int(at)) <= WINDOW_SECONDS and bool(
-        _SIGNATURE.fullmatch(hook.headers.get(SIGNATURE, ""))
-    )
+    return abs(now.timestamp() - int(at)) <= WINDOW_SECONDS and SIGNATURE.may_be(hook)
 
 
 def is_signed(hook: Hook, secret: Secret | None, now: datetime) -> bool:
     """Whether Slack signed these bytes within the last five minutes."""
-    key, at = secret.reveal() if secret is not None else "", hook.headers.get(TIMESTAMP, "")
-    if not key or not may_be_signed(hook, now):
-        return False
-    made = "v0=" + hmac.new(key.encode(), f"v0:{at}:".encode() + hook.body, hashlib.sha256).hexdigest()
-    return same_secret(hook.headers.get(SIGNATURE, ""), made)
+    before = f"v0:{hook.headers.get(TIMESTAMP, '')}:".encode()
+    return may_be_signed(hook, now) and SIGNATURE.is_of(hook, secret, before=before)
 
 
 def read_hook(hook: Hook) -> Raw | None:

@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from belino.adapters.telegram.authors import PLATFORM, TelegramBot
 from belino.adapters.telegram.capabilities import LIMITS, WORKS, local_limits
@@ -51,7 +52,7 @@ from belino.domain.reply import Parcel, Receipt
 from belino.net.guard import parse_url
 from belino.net.json_fields import Raw, as_table, table, whole, words
 from belino.net.redact import Secret, same_secret
-from belino.net.rest import HookInbox, check_base_url
+from belino.net.rest import HookInbox, OnlyReactions, check_base_url, hook_path
 from belino.net.stream import retried
 
 log = logging.getLogger(__name__)
@@ -70,7 +71,6 @@ BATCH = 100
 POLL_TRIES = 5
 DRAFT_PAUSES = 1.5, 6.0
 STREAM_PAUSE = 1.0
-MOST_REACTIONS = 1_000
 PRESS = "callback_query"
 ANSWER_CHARS = 200
 
@@ -168,7 +168,7 @@ class Adapter:
         self._me = TelegramBot()
         self._hooks = HookInbox()
         self._let_in = asyncio.Event()
-        self._reactions: dict[tuple[str, str], str] = {}
+        self._reactions = OnlyReactions()
         """Our latest reactions, by chat and message."""
         self._has_drafts = True
         self._no_drafts: set[str] = set()
@@ -221,17 +221,10 @@ class Adapter:
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
         """Set our reaction, of which Telegram allows bots one to a message; a later one replaces it."""
-        shown, place = emoji_character(emoji), (conversation.channel, message_id)
-        if not added and self._reactions.get(place, shown) != shown:
-            return  # another one replaced it
-        await self._pacing.call(
-            conversation.channel, lambda: react(self._client, conversation, message_id, shown if added else None)
-        )
-        self._reactions.pop(place, None)
-        if added:
-            self._reactions[place] = shown
-        while len(self._reactions) > MOST_REACTIONS:
-            del self._reactions[next(iter(self._reactions))]
+        shown = emoji_character(emoji)
+        reacting = partial(react, self._client, conversation, message_id, shown if added else None)
+        call = partial(self._pacing.call, conversation.channel, reacting)
+        await self._reactions.change(conversation, message_id, shown, added=added, call=call)
 
     async def direct(self, sender: str) -> str:
         """A private chat has the id of its person, who must have opened it once."""
@@ -349,7 +342,7 @@ class Adapter:
     def _own_webhook(self) -> str | None:
         if self._config.public_url is None:
             return None
-        return f"{self._config.public_url.rstrip('/')}/hooks/{PLATFORM}/{quote(self._context.account, safe='')}"
+        return hook_path(PLATFORM, self._context.account, base=self._config.public_url)
 
     async def _poll(self, accept: Accept, offset: int | None) -> None:
         """Poll getUpdates, one call at a time: an offset confirms that all earlier updates are on our disk."""

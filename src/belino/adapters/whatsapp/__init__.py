@@ -8,18 +8,16 @@ import logging
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, repeat
 from typing import ClassVar, Literal
-from urllib.parse import quote
 
 from belino.adapters.whatsapp.capabilities import LIMITS, WORKS
-from belino.adapters.whatsapp.client import CloudAnswer, CloudClient, CloudPacing
+from belino.adapters.whatsapp.client import CloudClient
 from belino.adapters.whatsapp.doctor import check_number
-from belino.adapters.whatsapp.errors import WindowClosed
-from belino.adapters.whatsapp.hooks import SIGNATURE, handshake, is_signed, may_be_signed
+from belino.adapters.whatsapp.hooks import SIGNATURE, handshake
 from belino.adapters.whatsapp.linked import LinkedAdapter
 from belino.adapters.whatsapp.linked.media import MEDIA_URL
 from belino.adapters.whatsapp.media import FILES_HOST, CloudDownload
@@ -33,17 +31,17 @@ from belino.adapters.whatsapp.parse import (
 )
 from belino.adapters.whatsapp.send import Template, Uploads, is_group, mark_read, react, send
 from belino.domain.emoji import emoji_character
-from belino.domain.errors import AdapterError, ConfigError, Undeliverable
+from belino.domain.errors import AdapterError, ConfigError, Undeliverable, WindowClosed
 from belino.domain.limits import Capabilities, Limits
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, DeliveryState, DeliveryStatus, Message, Unsupported
 from belino.domain.outcome import Finding
-from belino.domain.ports import Accept, AdapterContext, Hook, HookAnswer, Question, hand_in
+from belino.domain.ports import Accept, AdapterContext, Hook, HookAnswer, Question, ReopensWindows, hand_in
 from belino.domain.reply import Parcel, ParcelKind, Receipt
 from belino.net.guard import host_of
-from belino.net.json_fields import Raw, from_json, line, words
+from belino.net.json_fields import Raw, from_json, line, texts, words
 from belino.net.redact import Secret
-from belino.net.rest import HookInbox, Latest, OnlyReactions, check_base_url
+from belino.net.rest import HookInbox, Latest, OnlyReactions, RateLimits, check_base_url, check_secret, hook_path
 from belino.net.stream import retried
 from belino.net.tap import on_behalf
 
@@ -145,14 +143,9 @@ class Config:
             if self.phone is not None and not _NUMBER_ID.fullmatch(self.phone):
                 raise ConfigError("phone must be digits: the country code and the number, without + and 00")
             return
-        for key, where in (
-            ("token", "System users"),
-            ("app_secret", "App settings, Basic, or anybody could speak as WhatsApp"),
-            ("verify_token", "your own choice, such as from `openssl rand -hex 16`"),
-        ):
-            held: Secret | None = getattr(self, key)
-            if held is None or not _is_word(held.reveal()):
-                raise ConfigError(f"{key} is needed for mode cloud, as one word without spaces; it comes from {where}")
+        check_secret("token", self.token, "it comes from System users")
+        check_secret("app_secret", self.app_secret, "it is in App settings, Basic, and keeps others from calling us")
+        check_secret("verify_token", self.verify_token, "choose it, for example by `openssl rand -hex 16`")
         if not _NUMBER_ID.fullmatch(self.phone_number_id):
             raise ConfigError("phone_number_id must be digits, from WhatsApp, API Setup; it is not the phone number")
         if self.template is not None and not _TEMPLATE.fullmatch(self.template):
@@ -163,19 +156,18 @@ class Config:
         if self.files_url is not None:
             check_base_url("files_url", self.files_url)
         if self.public_url is not None:
-            check_base_url("public_url", self.public_url, plain_nearby=not is_official(self))
+            check_base_url("public_url", self.public_url, plain_nearby=not self.is_official)
 
     @property
     def files_host(self) -> str:
         """The only host that gets the token to download files."""
-        if self.files_url is not None:
-            return host_of(self.files_url)
-        return FILES_HOST if is_official(self) else host_of(self.api_url)
+        own = self.files_url or ("" if self.is_official else self.api_url)
+        return host_of(own) if own else FILES_HOST
 
-
-def is_official(config: Config) -> bool:
-    """Whether the calls go to Meta itself."""
-    return host_of(config.api_url) == host_of(OFFICIAL_URL)
+    @property
+    def is_official(self) -> bool:
+        """Whether the calls go to Meta itself."""
+        return host_of(self.api_url) == host_of(OFFICIAL_URL)
 
 
 def hosts(config: Config) -> frozenset[str]:
@@ -209,7 +201,7 @@ class Adapter:
             works=lambda: context.report(API),
         )
         self._template = Template(name=config.template, language=config.template_language) if config.template else None
-        self._pacing = CloudPacing(context.clock)
+        self._limits = RateLimits("WhatsApp", context.clock, growth=4.0)
         self._uploads = Uploads(self._client)
         self._me = CloudNumber(id=config.phone_number_id)
         self._hooks = HookInbox()
@@ -220,6 +212,8 @@ class Adapter:
         """By person, their newest message that is not marked as read."""
         self._typing: Latest[str, tuple[str, float]] = Latest()
         """By person, the message that typing was shown for, and when."""
+        self._wrote: Latest[str, datetime] = Latest()
+        """When people wrote last; a report about an earlier message of ours is out of date."""
         self._closed: Latest[str, None] = Latest()
         """People to whom only a template can be sent, as far as Meta has told."""
         self._texts: Latest[str, None] = Latest()
@@ -229,16 +223,14 @@ class Adapter:
     async def run(self, accept: Accept, cursor: str | None) -> None:
         """Take webhooks until cancelled; Meta repeats for a week what was not acknowledged."""
         self._let_in.clear()
-        told = (await retried(self._introduce, clock=self._context.clock)).told
+        introduce = partial(self._client.look, self._client.number, fields="verified_name,display_phone_number")
+        told = (await retried(introduce, clock=self._context.clock)).told
         digits = "".join(filter(str.isdigit, words(told, "display_phone_number")))
         self._me = CloudNumber(id=self._config.phone_number_id, digits=digits, name=line(told, "verified_name"))
         self._let_in.set()
         async with asyncio.TaskGroup() as group:
-            registering = group.create_task(self._register())
-            try:
-                await self._hooks.run(accept)
-            finally:
-                registering.cancel()
+            group.create_task(self._register())
+            await self._hooks.run(accept)
 
     async def connected(self) -> None:
         """Wait until Meta has accepted the token."""
@@ -248,38 +240,34 @@ class Adapter:
         """Send one message: outside the 24 hours after the person's last one as the template, or not at all."""
         channel = parcel.conversation.channel
         await self._read(channel)
-        template = self._template if channel in self._closed else None
-        if channel in self._closed and template is None:
-            raise self._withheld()
-        receipt = await self._pacing.call(channel, lambda: self._sent(parcel, template))
+        receipt = await self._limits.call(channel, lambda: self._sent(parcel))
         self._typing.pop(channel, None)
-        if parcel.kind is ParcelKind.TEXT and template is None and self._template is not None:
-            self._texts.keep(receipt.message_id, None)
         return receipt
 
-    async def _sent(self, parcel: Parcel, template: Template | None) -> Receipt:
-        sending = partial(send, self._client, self._uploads, parcel, previews=self._config.link_previews)
-        try:
-            return await sending(template=template)
-        except WindowClosed:
-            self._closed.keep(parcel.conversation.channel, None)
-            if template is not None:
-                raise
-            if self._template is None:
-                raise self._withheld() from None
-        return await sending(template=self._template)
-
-    def _withheld(self) -> WindowClosed:
-        return WindowClosed(
+    async def _sent(self, parcel: Parcel) -> Receipt:
+        channel, previews = parcel.conversation.channel, self._config.link_previews
+        freely = () if channel in self._closed else (None,)
+        for template in (*freely, *filter(None, (self._template,))):
+            try:
+                receipt = await send(self._client, self._uploads, parcel, previews=previews, template=template)
+            except WindowClosed:
+                self._closed.keep(channel, None)
+                if template is not None:
+                    raise
+            else:
+                if template is None and self._template is not None and parcel.kind is ParcelKind.TEXT:
+                    self._texts.keep(receipt.message_id, None)
+                return receipt
+        raise WindowClosed(
             "more than 24 hours have passed since the person last wrote, and WhatsApp then accepts only a template; "
-            f"name one in adapters.{PLATFORM}.template, or send it again once they have written"
+            f"name one in adapters.{PLATFORM}.template, or it is sent once they have written"
         )
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
         """Set or remove our reaction, of which WhatsApp shows one to a message."""
         shown = emoji_character(emoji)
         reacting = partial(react, self._client, conversation, message_id, shown if added else "")
-        call = partial(self._pacing.call, conversation.channel, reacting)
+        call = partial(self._limits.call, conversation.channel, reacting)
         await self._reactions.change(conversation, message_id, shown, added=added, call=call)
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
@@ -315,31 +303,28 @@ class Adapter:
 
     def open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Download the bytes of a ref by a fresh URL."""
-        host, official = self._config.files_host, is_official(self._config)
-        return CloudDownload(self._client, ref, files_host=host, is_official=official).open()
+        return CloudDownload(self._client, ref, files_host=self._config.files_host).open()
 
     async def check(self) -> Sequence[Finding]:
         """Token, number, webhook and clock, for the doctor."""
-        return await check_number(self._client, name=f"{PLATFORM}:{self._context.account}", hook=self._hook)
+        account = self._context.account
+        return await check_number(self._client, name=f"{PLATFORM}:{account}", hook=hook_path(PLATFORM, account))
 
     def screen_hook(self, hook: Hook) -> HookAnswer | None:
-        """Refuse a call that is neither a handshake nor signed; verifying the signature needs the body."""
+        """Answer a handshake, and refuse a call that is not signed; verifying the signature needs the body."""
         if hook.method == "GET":
-            answer = handshake(hook, self._config.verify_token)
-            return answer if answer.status != 200 else None
+            return handshake(hook, self._config.verify_token)
         if hook.method != "POST":
             return HookAnswer(status=405)
-        return None if may_be_signed(hook) else HookAnswer(status=401)
+        return None if SIGNATURE.may_be(hook) else HookAnswer(status=401)
 
     async def take_hook(self, hook: Hook) -> HookAnswer:
         """Accept one call: its signature is verified before its content, and 200 is answered only after commit."""
-        if (refused := self.screen_hook(hook)) is not None:
-            return refused
-        if hook.method == "GET":
-            return handshake(hook, self._config.verify_token)
-        if not is_signed(hook, self._config.app_secret):
+        if (answer := self.screen_hook(hook)) is not None:
+            return answer
+        if not SIGNATURE.is_of(hook, self._config.app_secret):
             return HookAnswer(status=401)
-        signature = hook.headers[SIGNATURE]
+        signature = SIGNATURE.of(hook)
         if signature in self._taken:  # a replay, or a repetition of what we acknowledged
             return HookAnswer(status=200)
         payload, view = from_json(hook.body), self._view()
@@ -353,24 +338,15 @@ class Adapter:
 
     def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
         """The arrivals of a recorded call."""
-        me = CloudNumber(id=words(known, "number"), digits=words(known, "digits"), name=words(known, "name"))
-        listed = known.get("texts")
-        texts = frozenset(map(str, listed)) if isinstance(listed, list) else frozenset[str]()
-        return parse(payload, CloudParseContext(account=self._context.account, me=me, received=received, texts=texts))
-
-    async def _introduce(self) -> CloudAnswer:
-        return await self._client.look(self._client.number, fields="verified_name,display_phone_number")
-
-    @property
-    def _hook(self) -> str:
-        return f"/hooks/{PLATFORM}/{quote(self._context.account, safe='')}"
+        me = CloudNumber(id=words(known, "id"), digits=words(known, "digits"), name=words(known, "name"))
+        return parse(payload, replace(self._view(), me=me, received=received, texts=frozenset(texts(known, "texts"))))
 
     async def _register(self) -> None:
         """Have Meta send the number's events to our address: several numbers of one app then have one each."""
         if self._config.public_url is None or self._config.verify_token is None:
             return
         where = {
-            "override_callback_uri": f"{self._config.public_url.rstrip('/')}{self._hook}",
+            "override_callback_uri": hook_path(PLATFORM, self._context.account, base=self._config.public_url),
             "verify_token": self._config.verify_token.reveal(),
         }
         for wait in chain(REGISTERING, repeat(REGISTERING[-1])):  # Meta calls us first, which may not work at once
@@ -390,22 +366,29 @@ class Adapter:
             self._context.report("other numbers", f"{says} of its own with public_url", is_note=True)
         if news := account_news(payload):
             self._context.report("account", f"Meta reports {news}; see WhatsApp Manager", is_note=True)
-        self._context.parsed(payload, lambda: _known(view), arrivals)
-        for arrival in arrivals:
-            self._note(arrival)
+        self._context.parsed(payload, lambda: {**asdict(view.me), "texts": sorted(view.texts)}, arrivals)
+        reopened = {arrival.conversation for arrival in arrivals if self._reopens(arrival)}
         await hand_in(accept, [(arrival, None) for arrival in arrivals])
+        if isinstance(accept, ReopensWindows):
+            for where in reopened:
+                await accept.reopen(where)
 
-    def _note(self, arrival: Arrival) -> None:
-        """Remember what sending needs: who wrote last, and to whom WhatsApp delivers only later."""
+    def _reopens(self, arrival: Arrival) -> bool:
+        """Note what sending needs to know. Returns whether what was held until the person writes may be sent."""
         channel = arrival.conversation.channel
         match arrival:
             case Message() | Unsupported(is_event=False) if arrival.author.id == channel:
                 self._last.keep(channel, arrival.id)
+                self._wrote.keep(channel, arrival.sent)
                 self._closed.pop(channel, None)
+                return True
             case DeliveryStatus(state=DeliveryState.AGAIN) if arrival.message_id not in self._texts:
-                self._pacing.too_fast(channel)
-            case DeliveryStatus(state=DeliveryState.AGAIN | DeliveryState.HELD):
+                self._limits.slow_down(channel)
+            case DeliveryStatus(state=DeliveryState.AGAIN | DeliveryState.HELD | DeliveryState.WINDOW_CLOSED):
+                if arrival.sent < self._wrote.get(channel, arrival.sent):
+                    return True
                 self._closed.keep(channel, None)
+        return False
 
     def _view(self) -> CloudParseContext:
         return CloudParseContext(
@@ -414,12 +397,3 @@ class Adapter:
             received=self._context.clock.now(),
             texts=frozenset(self._texts),
         )
-
-
-def _known(view: CloudParseContext) -> Mapping[str, object]:
-    told = {"number": view.me.id, "digits": view.me.digits, "name": view.me.name}
-    return {**told, "texts": sorted(view.texts)}
-
-
-def _is_word(text: str) -> bool:
-    return bool(text) and text.isascii() and text.isprintable() and " " not in text

@@ -3,6 +3,8 @@
 https://developers.facebook.com/documentation/business-messaging/whatsapp/business-phone-numbers/media
 """
 
+from dataclasses import replace
+
 from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, SendAs
 
 MB = 1024 * 1024
@@ -39,9 +41,7 @@ _FILES = {
         caption=False,
         apart={"audio/ogg": _OPUS},
     ),
-    SendAs.VOICE: FileLimit(
-        max_bytes=SOUND_BYTES, mimes=frozenset({"audio/ogg"}), codecs=frozenset({"opus"}), caption=False
-    ),
+    SendAs.VOICE: replace(_OPUS, mimes=frozenset({"audio/ogg"})),
     SendAs.STICKER: FileLimit(
         max_bytes=STICKER_BYTES,
         moving_bytes=MOVING_STICKER_BYTES,
@@ -69,21 +69,11 @@ WORKS = (
     Capabilities(thing=Capability.SOUND, comes=YES, goes="yes, up to 16 MB"),
     Capabilities(thing=Capability.VOICE, comes=YES, goes="yes; other sound is made into one if the agent asks for it"),
     Capabilities(
-        thing=Capability.FILE,
-        comes="yes, up to 100 MB",
-        goes="yes, up to 100 MB: PDF, Word, Excel, PowerPoint and text; WhatsApp takes no others",
+        thing=Capability.FILE, comes="yes, up to 100 MB", goes="PDF, Office and text, up to 100 MB; no others"
     ),
-    Capabilities(
-        thing=Capability.STICKER,
-        comes="yes, still and animated",
-        goes="WebP of up to 512 pixels, if the agent asks for it",
-    ),
+    Capabilities(thing=Capability.STICKER, comes="yes, animated too", goes="WebP of 512 pixels, if the agent asks"),
     Capabilities(thing=Capability.ALBUM, comes="as several messages"),
-    Capabilities(
-        thing=Capability.REPLY,
-        comes="yes, with the media of the message that is answered, if belino heard it",
-        goes="answers in groups are replies to what they answer",
-    ),
+    Capabilities(thing=Capability.REPLY, comes="yes, with the media of what is answered", goes="answers in groups"),
     Capabilities(thing=Capability.FORWARD, comes="yes; WhatsApp does not say from whom"),
     Capabilities(thing=Capability.MENTION, comes="in groups: `@` and the number, and replies to the agent"),
     Capabilities(thing=Capability.PREVIEW, comes="advertisements that people came from", goes="of links"),

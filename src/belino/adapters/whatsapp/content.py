@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 from belino.adapters.whatsapp.errors import in_words
 from belino.net.json_fields import Raw, from_json, line, real, table, tables, whole, words, yes
-from belino.net.message_lines import contact_line, joined, place_line
+from belino.net.message_lines import MOST_LINES, contact_line, joined, place_line
 
-MOST_LINES = 50
 LETTER_CHARS = 4_096
 ADDRESS_CHARS = 2_048
 NUMBER_CHANGED = frozenset({"user_changed_number", "customer_changed_number"})
@@ -27,6 +26,7 @@ _KINDS = {
     "request_welcome": "the person opened the chat for the first time",
     "ephemeral": "a message that disappears",
     "view_once": "a file that can be viewed once",
+    "call_permission_reply": "an answer to whether the business may call",
 }
 
 
@@ -105,7 +105,8 @@ def what_it_is(message: Raw) -> str:
         return _system(table(message, "system"))
     errors = tables(message, "errors")
     said = in_words(errors[0]) if errors else ""
-    inside = line(table(message, "unsupported"), "type") or ("" if kind in ("unsupported", "unknown") else kind)
+    inside = line(table(message, "unsupported"), "type") or line(table(message, "interactive"), "type")
+    inside = inside or ("" if kind in ("unsupported", "unknown") else kind)
     named = _KINDS.get(inside) or inside.replace("_", " ")[:64] or "a message that the Cloud API does not show"
     return f"{named}: {said}" if said else named
 

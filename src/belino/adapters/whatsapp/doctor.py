@@ -37,11 +37,11 @@ async def check_number(client: CloudClient, *, name: str, hook: str) -> tuple[Fi
 
 
 def _state(told: Raw, name: str) -> Iterator[Finding]:
-    state, quality = words(told, "status").upper(), words(told, "quality_rating").upper()
+    state = words(told, "status").upper()
     if state in _BAD_STATES:
         says = f"Meta lists the number as {state.lower().replace('_', ' ')}"
         yield Finding(name=f"{name} number", ok=False, says=says, cure="See WhatsApp Manager, Phone numbers.")
-    if quality == "RED":
+    if words(told, "quality_rating").upper() == "RED":
         says = "its quality is low: people block or report its messages, and Meta may limit it"
         yield Finding(name=f"{name} quality", ok=False, says=says, cure="See WhatsApp Manager, Insights.")
 

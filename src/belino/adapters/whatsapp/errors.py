@@ -5,19 +5,20 @@ https://developers.facebook.com/documentation/business-messaging/whatsapp/suppor
 
 from collections.abc import Mapping
 
-from belino.domain.errors import AdapterError, RateLimited, Unauthorized, Undeliverable, Withheld
+from belino.domain.errors import AdapterError, RateLimited, Unauthorized, Undeliverable, WindowClosed, Withheld
+from belino.domain.message import DeliveryState
 from belino.net.json_fields import Raw, line, table, whole
 from belino.net.redact import redact
 
-NOT_SUPPORTED, WINDOW_CLOSED, PAIR_LIMIT = 131051, 131047, 131056
-THROUGHPUT, ACCOUNT_CALLS, APP_CALLS = 130429, 80007, 4
+WINDOW_CLOSED, PAIR_LIMIT = 131047, 131056
+THROUGHPUT, ACCOUNT_CALLS, APP_CALLS, SPAM_LIMIT = 130429, 80007, 4, 131048
 NO_SUCH_OBJECT = (100, 33)
 """The code and its former subcode for an id that is unknown, or was deleted."""
-_WAITS = {THROUGHPUT: 1.0, ACCOUNT_CALLS: 60.0, APP_CALLS: 60.0}
+_WAITS = {PAIR_LIMIT: 0.0, THROUGHPUT: 1.0, ACCOUNT_CALLS: 60.0, APP_CALLS: 60.0}
 # The operator has to act: no answer is lost until then.
-_ACCOUNT = frozenset({0, 3, 10, 190, 368, 131005, 131031, 131042, 131045, 133010, *range(200, 300)})
+_ACCOUNT = (0, 3, 10, 190, 368, 131005, 131031, 131042, 131045, 133010, *range(200, 300))
+_MEANINGS = {WINDOW_CLOSED: WindowClosed, SPAM_LIMIT: Withheld, **dict.fromkeys(_ACCOUNT, Unauthorized)}
 _PASSING = frozenset({1, 2, 131000, 131016, 131057, 133004})
-_LATER = frozenset({WINDOW_CLOSED, 131048})
 
 WORDS: Mapping[int, str] = {
     0: "Meta does not accept the access token; make a new one under System users",
@@ -68,14 +69,6 @@ class WhatsAppRefused(Undeliverable):
         self.subcode = subcode
 
 
-class WindowClosed(Withheld):
-    """The person has not written for 24 hours: only a template is accepted."""
-
-
-class PairLimited(RateLimited):
-    """Too many messages to one person; those to others may go on."""
-
-
 def in_words(error: Raw) -> str:
     """Meta's error, from an answer or a webhook, as a sentence with its code."""
     code = whole(error, "code")
@@ -91,26 +84,20 @@ def refusal(method: str, error: Raw, *, wait: float | None) -> AdapterError | No
     code, said = whole(error, "code"), in_words(error)
     if code is None:
         return None
-    if code == PAIR_LIMIT:
-        return PairLimited(said, retry_after=wait or 1.0)
     if code in _WAITS:
-        return RateLimited(said, retry_after=_WAITS[code] if wait is None else wait)
-    if code in _ACCOUNT:
-        return Unauthorized(said)
-    if code == WINDOW_CLOSED:
-        return WindowClosed(said)
-    if code in _LATER:
-        return Withheld(said)
+        wait = _WAITS[code] if wait is None else wait
+        return RateLimited(said, retry_after=wait, is_global=code != PAIR_LIMIT)
+    if code in _MEANINGS:
+        return _MEANINGS[code](said)
     if code in _PASSING:
         return AdapterError(f"Meta failed at {method}: {said}")
     return WhatsAppRefused(said, code=code, subcode=whole(error, "error_subcode") or 0)
 
 
-def comes_later(code: int) -> bool:
-    """Whether what a status reports as failed is accepted later."""
-    return code in _LATER
-
-
-def was_too_fast(code: int) -> bool:
-    """Whether what a status reports as failed was only sent too fast."""
-    return code in (PAIR_LIMIT, THROUGHPUT)
+FAILURES = {
+    PAIR_LIMIT: DeliveryState.AGAIN,
+    THROUGHPUT: DeliveryState.AGAIN,
+    WINDOW_CLOSED: DeliveryState.WINDOW_CLOSED,
+    SPAM_LIMIT: DeliveryState.HELD,
+}
+"""What a status that reports a message as failed means, by its code; other failures last."""

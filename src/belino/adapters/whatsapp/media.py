@@ -1,10 +1,9 @@
 """Media of messages: files as refs that hold ids only, and their bytes by URLs that are valid for five minutes."""
 
 import base64
-import binascii
 import re
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 
 from belino.adapters.whatsapp.client import CloudClient
 from belino.adapters.whatsapp.errors import NO_SUCH_OBJECT, WhatsAppRefused
@@ -14,14 +13,13 @@ from belino.domain.message import SourceMessage
 from belino.net.guard import host_of, parse_url
 from belino.net.json_fields import UNKNOWN_MIME, Raw, count, line, mime, table, words, yes
 from belino.net.rest import LinkedFile
-from belino.net.stream import retried, verified
+from belino.net.stream import verified
 
 FILES_HOST = "lookaside.fbsbx.com"
 FILE_PATH = "/whatsapp_business/attachments/"
 """The token is sent to no other page of that host."""
 NAME_CHARS = 255
 _MEDIA_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_HEX = re.compile(r"[0-9a-fA-F]{64}")
 _STEPS = re.compile(r"(?i)/(?:\.|%2e){1,2}(?:[/?]|%2f|$)|\\|%5c|%00")
 _KINDS = {
     "image": (MediaKind.IMAGE, "image/jpeg"),
@@ -65,26 +63,23 @@ def uploaded_ref(media_id: str, kind: MediaKind, mime_type: str, source: SourceM
 
 def as_sha256(told: str) -> str:
     """A checksum in lower-case hex: webhooks have it in base64, and answers in hex; empty if it is neither."""
-    if _HEX.fullmatch(told):
-        return told.lower()
-    try:
-        raw = base64.b64decode(told, validate=True)
-    except (binascii.Error, ValueError):
-        return ""
-    return raw.hex() if len(raw) == 32 else ""
+    with suppress(ValueError):
+        raw = bytes.fromhex(told) if len(told) == 64 else base64.b64decode(told, validate=True)
+        return raw.hex() if len(raw) == 32 else ""
+    return ""
 
 
 class CloudDownload(LinkedFile):
     """Downloads a file: its id gives a fresh URL, whose bytes must have the checksum that Meta tells."""
 
     gone = frozenset({401, 403, 404, 410})
+    lasting = (WhatsAppRefused,)  # Meta blocks who asks often for files that it no longer has
 
-    def __init__(self, client: CloudClient, ref: MediaRef, *, files_host: str, is_official: bool) -> None:
+    def __init__(self, client: CloudClient, ref: MediaRef, *, files_host: str) -> None:
         """`files_host` is the only one that gets the token; a server of one's own may have other paths."""
         super().__init__(ref, client.clock, get=client.file)
         self._client = client
         self._files_host = files_host
-        self._is_official = is_official
         self._checksums = {ref.locator.get("sha256", "")} - {""}
 
     @asynccontextmanager
@@ -92,10 +87,6 @@ class CloudDownload(LinkedFile):
         """The bytes, verified at their end."""
         async with super().open() as chunks, aclosing(verified(chunks, self._checksums, self.shown)) as checked:
             yield checked
-
-    async def first_link(self) -> str:
-        """The URL; files that Meta no longer has are refused here, without another try: it blocks who asks often."""
-        return await retried(self.link, clock=self._clock, lasting=(WhatsAppRefused,))
 
     async def link(self) -> str:
         media_id = self._ref.locator.get("media", "")
@@ -114,7 +105,7 @@ class CloudDownload(LinkedFile):
     def _checked(self, url: str) -> str:
         """The URL, if it leads to Meta's files and nowhere else, where the token would be shown."""
         rest = parse_url(url).rest
-        is_file = rest.startswith(FILE_PATH) or not self._is_official
+        is_file = rest.startswith(FILE_PATH) or self._files_host != FILES_HOST
         if host_of(url) != self._files_host or not is_file or _STEPS.search(rest):
             raise MediaRefused("Meta named no URL of its own for this file")
         return url

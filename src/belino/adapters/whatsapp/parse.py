@@ -3,11 +3,11 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from belino.adapters.whatsapp.content import group_event, is_notice, text_of, what_it_is
-from belino.adapters.whatsapp.errors import comes_later, in_words, was_too_fast
+from belino.adapters.whatsapp.errors import FAILURES, in_words
 from belino.adapters.whatsapp.media import refs_of
 from belino.domain.message import (
     SERVER,
@@ -17,13 +17,12 @@ from belino.domain.message import (
     Author,
     ChatType,
     ConversationKey,
-    Deletion,
     DeliveryState,
     DeliveryStatus,
     Message,
+    Origin,
     Presence,
     Quote,
-    Reaction,
     SourceMessage,
     Unsupported,
     as_edit,
@@ -59,7 +58,7 @@ class CloudParseContext:
     account: str
     me: CloudNumber
     received: datetime
-    texts: frozenset[str] = field(default=frozenset())
+    texts: frozenset[str] = frozenset()
     """The ids of our messages that can be sent as a template."""
 
     def conversation(self, channel: str) -> ConversationKey:
@@ -109,7 +108,7 @@ def _change(change: Raw, owner: str, view: CloudParseContext) -> tuple[Arrival, 
         what = f"an event of the phone number {number[:32]}, which is not this account's"
         return (_event(change, owner, view, what=what),)
     people = _people(value)
-    found: list[Arrival] = [_said(message, people, view) for message in tables(value, "messages")]
+    found: list[Arrival] = [_incoming(message, people, view) for message in tables(value, "messages")]
     for key in _ECHOES:
         found += [_echo(message, view) for message in tables(value, key)]
     found += [_status(status, view) for status in tables(value, "statuses")]
@@ -151,55 +150,42 @@ def _sender(message: Raw, people: Mapping[str, Author]) -> Author:
     return people.get(own) or (Author(id=own, name=own) if own else UNKNOWN_AUTHOR)
 
 
-def _said(raw: Raw, people: Mapping[str, Author], view: CloudParseContext) -> Arrival:
+def _incoming(raw: Raw, people: Mapping[str, Author], view: CloudParseContext) -> Arrival:
     author, group = _sender(raw, people), words(raw, "group_id")
-    where = view.conversation(group or author.id)
-    sort = ChatType.GROUP if group else ChatType.DIRECT
-    own_id = words(raw, "id") or _event(raw, where.channel, view).id
-    match words(raw, "type"):
-        case "reaction" if target := words(table(raw, "reaction"), "message_id"):
-            emoji = words(table(raw, "reaction"), "emoji")
-            return Reaction(
-                conversation=where,
-                id=own_id,
-                message_id=target,
-                author=author,
-                sent=view.when(raw),
-                emoji=emoji,
-                added=bool(emoji),
-                chat_type=sort,
-                replaces=True,
-            )
-        case "revoke" if target := words(table(raw, "revoke"), "original_message_id"):
-            return Deletion(
-                conversation=where, id=own_id, message_id=target, author=author, sent=view.when(raw), chat_type=sort
-            )
-        case "edit" if target := words(table(raw, "edit"), "original_message_id"):
-            now = {**table(table(raw, "edit"), "message"), "timestamp": raw.get("timestamp")}
-            return as_edit(_message(now, where, target, author, view), own_id, view.when(raw))
-    return _message(raw, where, own_id, author, view)
+    return _said(raw, _origin(raw, group or author.id, author, view, is_group=bool(group)), view.me)
 
 
-def _message(
-    raw: Raw, where: ConversationKey, own_id: str, author: Author, view: CloudParseContext
-) -> Message | Unsupported:
-    sent, text, context = view.when(raw), text_of(raw), table(raw, "context")
-    is_direct = where.channel == author.id
-    refs = refs_of(raw, SourceMessage(where=where, message_id=own_id, sent=sent))
+def _said(raw: Raw, origin: Origin, me: CloudNumber) -> Arrival:
+    kind = words(raw, "type")
+    content = table(raw, kind)
+    match kind:
+        case "reaction" if target := words(content, "message_id"):
+            return origin.reaction(target, words(content, "emoji"))
+        case "revoke" if target := words(content, "original_message_id"):
+            return origin.deletion(target)
+        case "edit" if target := words(content, "original_message_id"):
+            now = _message(table(content, "message"), replace(origin, own_id=target), me)
+            return as_edit(now, origin.own_id, origin.sent)
+    return _message(raw, origin, me)
+
+
+def _message(raw: Raw, origin: Origin, me: CloudNumber) -> Message | Unsupported:
+    text, context, is_direct = text_of(raw), table(raw, "context"), origin.chat_type is ChatType.DIRECT
+    refs = refs_of(raw, SourceMessage(where=origin.where, message_id=origin.own_id, sent=origin.sent))
     is_forwarded = yes(context, "forwarded") or yes(context, "frequently_forwarded")
     message = Message(
-        conversation=where,
-        id=own_id,
-        author=author,
-        sent=sent,
+        conversation=origin.where,
+        id=origin.own_id,
+        author=origin.author,
+        sent=origin.sent,
         text=text,
         media=refs,
-        chat_type=ChatType.DIRECT if is_direct else ChatType.GROUP,
-        channel_name=author.name if is_direct and author.name != UNKNOWN_NAME else None,
-        addressed=is_direct or _names_me(text, context, view.me),
+        chat_type=origin.chat_type,
+        channel_name=origin.author.name if is_direct and origin.author.name != UNKNOWN_NAME else None,
+        addressed=is_direct or _names_me(text, context, me),
         reply_to=words(context, "id") or None,
         forward=Quote() if is_forwarded else None,
-        mentions_another=not is_direct and _names_another(text, view.me),
+        mentions_another=not is_direct and _names_another(text, me),
     )
     if tables(raw, "errors") or not (text or refs):
         return as_unsupported(message, what_it_is(raw), is_notice=is_notice(raw))
@@ -216,13 +202,22 @@ def _names_another(text: str, me: CloudNumber) -> bool:
     return any(name.isdigit() and len(name) >= 7 and name != me.digits for name in mentions)
 
 
-def _echo(raw: Raw, view: CloudParseContext) -> Message | Unsupported:
-    """A message that a person of the business wrote in WhatsApp's own app."""
-    where = view.conversation(words(raw, "to") or words(raw, "to_user_id") or UNKNOWN_AUTHOR.id)
+def _echo(raw: Raw, view: CloudParseContext) -> Arrival:
+    """What a person of the business did in WhatsApp's own app."""
+    to = words(raw, "to") or words(raw, "to_user_id") or UNKNOWN_AUTHOR.id
     own = words(raw, "from") or view.me.digits or UNKNOWN_AUTHOR.id
-    author = Author(id=own, name=view.me.name or own)
-    said = _message(raw, where, words(raw, "id") or _event(raw, where.channel, view).id, author, view)
-    return replace(said, addressed=False, channel_name=None, chat_type=ChatType.DIRECT)
+    said = _said(raw, _origin(raw, to, Author(id=own, name=view.me.name or own), view), view.me)
+    return replace(said, addressed=False, channel_name=None) if isinstance(said, Message | Unsupported) else said
+
+
+def _origin(raw: Raw, channel: str, author: Author, view: CloudParseContext, *, is_group: bool = False) -> Origin:
+    return Origin(
+        where=view.conversation(channel),
+        own_id=words(raw, "id") or _event(raw, channel, view).id,
+        author=author,
+        sent=view.when(raw),
+        chat_type=ChatType.GROUP if is_group else ChatType.DIRECT,
+    )
 
 
 def _status(raw: Raw, view: CloudParseContext) -> DeliveryStatus | Unsupported:
@@ -234,11 +229,10 @@ def _status(raw: Raw, view: CloudParseContext) -> DeliveryStatus | Unsupported:
         return _event(raw, channel, view, what=f"a status of the kind {line(raw, 'status', most=64) or 'unknown'}")
     person = words(raw, "recipient_participant_id") or words(raw, "recipient_participant_user_id")
     errors = tables(raw, "errors")
-    code = whole(errors[0], "code") or 0 if errors else 0
-    if state is DeliveryState.FAILED and was_too_fast(code):
-        state = DeliveryState.AGAIN
-    elif state is DeliveryState.FAILED and comes_later(code):
-        state = DeliveryState.AGAIN if own in view.texts else DeliveryState.HELD
+    if state is DeliveryState.FAILED and errors:
+        state = FAILURES.get(whole(errors[0], "code") or 0, state)
+        if own in view.texts and state in (DeliveryState.WINDOW_CLOSED, DeliveryState.HELD):
+            state = DeliveryState.AGAIN
     return DeliveryStatus(
         conversation=view.conversation(channel),
         id=":".join(filter(None, (own, status, person))),
@@ -251,17 +245,13 @@ def _status(raw: Raw, view: CloudParseContext) -> DeliveryStatus | Unsupported:
 
 def _group(raw: Raw, view: CloudParseContext) -> Unsupported:
     """A change of a group, of which only its creation and its end are about ourselves."""
-    kind, failed = words(raw, "type"), bool(tables(raw, "errors"))
-    group = words(raw, "group_id")
-    return Unsupported(
+    group, failed = words(raw, "group_id"), bool(tables(raw, "errors"))
+    return replace(
+        _event(raw, group, view, what=group_event(raw)),
         conversation=view.conversation(group or f"{SERVER}groups"),
-        id=_event(raw, group, view).id,
-        author=UNKNOWN_AUTHOR,
         sent=view.when(raw),
-        what=group_event(raw),
         chat_type=ChatType.GROUP,
         channel_name=line(raw, "subject") or None,
         is_notice=True,
-        is_event=True,
-        presence=None if failed or not group else _PRESENCE.get(kind),
+        presence=None if failed or not group else _PRESENCE.get(words(raw, "type")),
     )

@@ -1,16 +1,13 @@
 """Send parcels, each by one visible message: text, a file that was uploaded before, a template; and mark as read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from belino.adapters.whatsapp.capabilities import TEMPLATE_CHARS, UPLOADS
+from belino.adapters.whatsapp.capabilities import LIMITS, TEMPLATE_CHARS, UPLOADS
 from belino.adapters.whatsapp.client import CloudClient
-from belino.adapters.whatsapp.errors import WindowClosed
 from belino.adapters.whatsapp.media import uploaded_ref
-from belino.domain.emoji import emoji_character
-from belino.domain.errors import AdapterError, NothingToEdit, Unanswered, Undeliverable
+from belino.domain.errors import AdapterError, NothingToEdit, Unanswered, Undeliverable, WindowClosed
 from belino.domain.limits import SendAs
-from belino.domain.media import MediaKind, kind_of
 from belino.domain.message import ConversationKey, SourceMessage
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
 from belino.net.json_fields import Raw, tables, words
@@ -28,8 +25,6 @@ _TYPES = {
     SendAs.STICKER: "sticker",
     SendAs.DOCUMENT: "document",
 }
-_TAKE_CAPTIONS = frozenset({SendAs.PHOTO, SendAs.VIDEO, SendAs.DOCUMENT})
-_KINDS = {SendAs.VOICE: MediaKind.VOICE, SendAs.STICKER: MediaKind.STICKER}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +56,12 @@ class Uploads:
 
     async def put(self, file: OutgoingFile) -> str:
         """Meta's id of a file, which is uploaded in pieces unless it is there."""
-        kind = file.mime if not _is_document(file) or file.mime in UPLOADS else "text/plain"
+        kind = "text/plain" if file.send_as is SendAs.DOCUMENT and file.mime not in UPLOADS else file.mime
         key, now = (file.sha256, kind), self._client.clock.monotonic()
         if (kept := self._kept.get(key)) is not None and now - kept[1] < UPLOAD_SECONDS:
             return kept[0]
-        as_told = OutgoingFile(name=file.name, mime=kind, size=file.size, sha256=file.sha256, chunks=file.chunks)
-        told = await self._client.upload(Form({**PRODUCT, "type": kind}, {"file": as_told}))
+        form = Form({**PRODUCT, "type": kind}, {"file": replace(file, mime=kind)})
+        told = await self._client.upload(form)
         if not (media_id := words(told, "id")):
             raise AdapterError("Meta took the file and did not say under which id")
         self._kept.keep(key, (media_id, now))
@@ -86,13 +81,15 @@ async def send(
         raise NothingToEdit("WhatsApp lets businesses edit no messages")
     if len(parcel.files) > 1:
         raise Undeliverable("WhatsApp takes one file to a message")
-    fields = {**PRODUCT, **recipient(parcel.conversation), **_reply(parcel)}
+    fields = {**PRODUCT, **recipient(parcel.conversation)}
+    if parcel.reply_to:
+        fields["context"] = {"message_id": parcel.reply_to}
     if template is not None:
-        fields |= template.fields("" if parcel.files else parcel.plain or parcel.text)
-        return _receipt(client, await client.post("messages", fields), parcel, "")
+        text = "" if parcel.files else parcel.plain or parcel.text
+        return _receipt(client, await client.post("messages", {**fields, **template.fields(text)}), parcel)
     if not parcel.files:
-        fields |= {"type": "text", "text": {"body": parcel.text, "preview_url": previews}}
-        return _receipt(client, await client.post("messages", fields), parcel, "")
+        text_fields = {"type": "text", "text": {"body": parcel.text, "preview_url": previews}}
+        return _receipt(client, await client.post("messages", {**fields, **text_fields}), parcel)
     (file,) = parcel.files
     media_id = await uploads.put(file)
     try:
@@ -105,7 +102,7 @@ async def send(
 
 async def react(client: CloudClient, conversation: ConversationKey, message_id: str, emoji: str) -> None:
     """Set our only reaction to a message; an empty one removes it."""
-    reaction = {"message_id": message_id, "emoji": emoji_character(emoji) if emoji else ""}
+    reaction = {"message_id": message_id, "emoji": emoji}
     fields = {**PRODUCT, **recipient(conversation), "type": "reaction", "reaction": reaction}
     await client.post("messages", fields)
 
@@ -129,36 +126,22 @@ def is_group(conversation: ConversationKey) -> bool:
     return not conversation.channel.isdecimal() and "." not in conversation.channel
 
 
-def _reply(parcel: Parcel) -> Mapping[str, object]:
-    return {"context": {"message_id": parcel.reply_to}} if parcel.reply_to else {}
-
-
-def _is_document(file: OutgoingFile) -> bool:
-    return file.send_as is SendAs.DOCUMENT
-
-
 def _media(file: OutgoingFile, media_id: str) -> Mapping[str, object]:
     kind, told = _TYPES[file.send_as], dict[str, object](id=media_id)
-    if file.caption and file.send_as in _TAKE_CAPTIONS:
+    if file.caption and LIMITS.files[file.send_as].caption:
         told["caption"] = file.caption
-    if _is_document(file):
+    if file.send_as is SendAs.DOCUMENT:
         told["filename"] = file.name
     if file.send_as is SendAs.VOICE:
         told["voice"] = True
     return {"type": kind, kind: told}
 
 
-def _receipt(client: CloudClient, told: Raw, parcel: Parcel, media_id: str) -> Receipt:
-    ids = [words(message, "id") for message in tables(told, "messages")]
-    if not ids or not ids[0]:
+def _receipt(client: CloudClient, told: Raw, parcel: Parcel, media_id: str = "") -> Receipt:
+    own_id = next((words(message, "id") for message in tables(told, "messages")), "")
+    if not own_id:
         raise Unanswered("Meta took the message and did not say under which id")
-    sent = client.clock.now()
-    source = SourceMessage(where=parcel.conversation, message_id=ids[0], sent=sent)
-    stored = tuple(
-        StoredFile(
-            form=file.send_as,
-            ref=uploaded_ref(media_id, _KINDS.get(file.send_as) or kind_of(file.mime), file.mime, source),
-        )
-        for file in parcel.files
-    )
-    return Receipt(message_id=ids[0], sent=sent, stored=stored or None)
+    source = SourceMessage(where=parcel.conversation, message_id=own_id, sent=client.clock.now())
+    refs = [uploaded_ref(media_id, file.kind, file.mime, source) for file in parcel.files]
+    stored = [StoredFile(form=file.send_as, ref=ref) for file, ref in zip(parcel.files, refs, strict=True)]
+    return Receipt(message_id=own_id, sent=source.sent, stored=tuple(stored) or None)

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,7 +14,6 @@ from belino.adapters.whatsapp.linked.media import LinkedDownload
 from belino.adapters.whatsapp.linked.parse import PLATFORM, LinkedView, parse
 from belino.adapters.whatsapp.linked.send import LinkedSending, author_of, chat_of
 from belino.adapters.whatsapp.linked.socket import VERSION
-from belino.domain.emoji import emoji_character
 from belino.domain.errors import AdapterError, Unauthorized, Unreached
 from belino.domain.limits import FileLimit, Limits, SendAs
 from belino.domain.linking import LinkCode
@@ -23,8 +21,7 @@ from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message, Unsupported
 from belino.domain.outcome import Finding
 from belino.domain.ports import Accept, AdapterContext, RecallsHistory, hand_in
-from belino.domain.reply import Parcel, Receipt
-from belino.net.json_fields import Raw, as_table, line, table, words
+from belino.net.json_fields import Raw, as_table, line, table, texts_by_key, words
 from belino.net.rest import Latest, OnlyReactions, RateLimits
 
 if TYPE_CHECKING:
@@ -49,7 +46,7 @@ _LINKED, _WHY = "linked", "ended"
 """The files that a linked session has, and with the sentence why it ended, for a doctor that runs by itself."""
 
 
-class LinkedAdapter:
+class LinkedAdapter(LinkedSending):
     """One account of WhatsApp, as a device that is linked to its phone."""
 
     platform: ClassVar[str] = PLATFORM
@@ -58,6 +55,7 @@ class LinkedAdapter:
     def __init__(self, config: "Config", context: AdapterContext) -> None:
         self._config = config
         self._context = context
+        self._media_url = config.media_url
         self._limits = RateLimits("WhatsApp", context.clock)
         self._client: LinkedClient | None = None
         self._view = LinkedView(account=context.account)
@@ -173,30 +171,6 @@ class LinkedAdapter:
             raise Unreached("WhatsApp is not connected")
         return self._client
 
-    @property
-    def _sending(self) -> LinkedSending:
-        url = self._config.media_url
-        return LinkedSending(client=self._connection, context=self._context, view=self._view, media_url=url)
-
-    async def send(self, parcel: Parcel) -> Receipt:
-        """Send one message, or an edit."""
-        return await self._limits.call("", lambda: self._sending.send(parcel))
-
-    async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
-        """Edit a message."""
-        return await self._limits.call("", lambda: self._sending.edit(message_id, parcel))
-
-    async def delete(self, conversation: ConversationKey, message_id: str) -> None:
-        """Delete a message for everyone."""
-        await self._limits.call("", lambda: self._sending.delete(conversation, message_id))
-
-    async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
-        """Set or remove our reaction, of which WhatsApp allows one to a message."""
-        shown = emoji_character(emoji)
-        reacting = partial(self._sending.react, conversation, message_id, shown if added else "")
-        call = partial(self._limits.call, "", reacting)
-        await self._reactions.change(conversation, message_id, shown, added=added, call=call)
-
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
         """Mark what is answered as read, and show typing."""
         chat, client = chat_of(conversation), self._connection
@@ -217,7 +191,7 @@ class LinkedAdapter:
 
     def open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Download and decrypt the bytes of a ref."""
-        return LinkedDownload(self._client, self._context, ref, media_url=self._config.media_url).open()
+        return LinkedDownload(self._client, self._context, ref, media_url=self._media_url).open()
 
     async def check(self) -> Sequence[Finding]:
         """Session and library, for the doctor; without a connection, which would end that of a running gateway."""
@@ -236,6 +210,6 @@ class LinkedAdapter:
 
     def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
         """The arrivals of a recorded event."""
-        groups = {address: line(table(known, "groups"), address) for address in table(known, "groups")}
-        me, lid, account = words(known, "me"), words(known, "lid"), self._context.account
-        return parse(as_table(payload), LinkedView(account=account, me=me, lid=lid, groups=groups))
+        me, lid, groups = words(known, "me"), words(known, "lid"), texts_by_key(table(known, "groups"))
+        view = LinkedView(account=self._context.account, me=me, lid=lid, groups=groups)
+        return parse(as_table(payload), view)

@@ -1,12 +1,11 @@
 """Client of a linked device: the protocol that the adapter needs of a library for WhatsApp, and errors in words."""
 
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Protocol
 
-from belino.aio.companion import CALL_SECONDS, companion
+from belino.aio.companion import Companion, companion
 from belino.domain.errors import AdapterError, ListeningRefused, Unauthorized, Unreached
 from belino.net.json_fields import Raw, count, words
 
@@ -15,22 +14,12 @@ PROGRAM = (sys.executable, "-P", str(Path(__file__).with_name("socket.py")))
 LINK = "link it by `belino setup whatsapp`, or on the page, next to the account"
 
 
-class LinkedClient(Protocol):
-    """A connection to WhatsApp as a linked device.
+LinkedClient = Companion
+"""A connection to WhatsApp as a linked device.
 
-    Events: `qr` and `pairing` with a `code`, `paired`, `connected`, `disconnected`, those that `parse` reads, and those
-    of `ended`. Calls: `send`, `read`, `typing`, `groups`, `media` and, where the library can, `reupload`.
-    """
-
-    def events(self) -> AsyncIterator[Mapping[str, object]]:
-        """Events in order; one is acknowledged when the next is asked for."""
-        ...
-
-    async def call(
-        self, name: str, arguments: Mapping[str, object], *, seconds: float = CALL_SECONDS
-    ) -> Mapping[str, object]:
-        """The result of a call."""
-        ...
+Events: `qr` and `pairing` with a `code`, `paired`, `connected`, `disconnected`, those that `parse` reads, and those of
+`ended`. Calls: `send`, `read`, `typing`, `groups`, `media` and, where the library can, `reupload`.
+"""
 
 
 def connection(

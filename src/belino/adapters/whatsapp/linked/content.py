@@ -13,19 +13,11 @@ from belino.net.message_lines import contact_line, place_line, poll_lines
 
 VIEW_ONCE = ("IsViewOnce", "IsViewOnceV2", "IsViewOnceV2Extension")
 ONCE = "once"
-_WRAPPED = [
-    "ephemeralMessage",
-    "viewOnceMessage",
-    "viewOnceMessageV2",
-    "viewOnceMessageV2Extension",
-    "documentWithCaptionMessage",
-    "deviceSentMessage",
-    "editedMessage",
-    "lottieStickerMessage",
-    "groupMentionedMessage",
-    "associatedChildMessage",
-    "spoilerMessage",
-]
+_WRAPPED = (
+    "ephemeralMessage", "viewOnceMessage", "viewOnceMessageV2", "viewOnceMessageV2Extension",
+    "documentWithCaptionMessage", "deviceSentMessage", "editedMessage", "lottieStickerMessage",
+    "groupMentionedMessage", "associatedChildMessage", "spoilerMessage",
+)  # fmt: skip
 MEDIA = {
     "imageMessage": (MediaKind.IMAGE, "image"),
     "videoMessage": (MediaKind.VIDEO, "video"),

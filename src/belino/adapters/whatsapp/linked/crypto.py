@@ -4,9 +4,6 @@ HKDF-SHA256 without a salt stretches the 32 bytes to 112: the initialisation vec
 for references. Its label is the type of media, so that a key opens a file as one type only.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
@@ -14,14 +11,7 @@ from belino.domain.errors import MediaRefused
 from belino.net.encrypted_stream import FileKeys
 
 KEY_BYTES = 32
-LABELS: Mapping[str, bytes] = MappingProxyType(
-    {
-        "image": b"WhatsApp Image Keys",
-        "video": b"WhatsApp Video Keys",
-        "audio": b"WhatsApp Audio Keys",
-        "document": b"WhatsApp Document Keys",
-    }
-)
+LABELS = {kind: f"WhatsApp {kind.title()} Keys".encode() for kind in ("image", "video", "audio", "document")}
 """By the type of media in WhatsApp's links; stickers are images."""
 
 

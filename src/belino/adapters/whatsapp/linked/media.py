@@ -3,36 +3,39 @@
 import secrets
 from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from urllib.parse import quote
 
 from belino.adapters.whatsapp.linked.client import LinkedClient
 from belino.adapters.whatsapp.linked.content import ONCE
 from belino.adapters.whatsapp.linked.crypto import KEY_BYTES, file_keys
-from belino.domain.errors import AdapterError, MediaExpired, MediaRefused, Undeliverable
+from belino.domain.errors import AdapterError, MediaError, MediaExpired, MediaRefused, Undeliverable
 from belino.domain.media import MediaRef
 from belino.domain.ports import AdapterContext, HttpAnswer
 from belino.domain.reply import OutgoingFile
 from belino.net.client import error_for
 from belino.net.encrypted_stream import FileEncryption, FileHashes, decrypted, encrypted_size
 from belino.net.json_fields import from_json, words
-from belino.net.rest import FileBody, as_upload_errors
-from belino.net.stream import range_headers, resumed
+from belino.net.rest import FileBody, LinkedFile, as_upload_errors
 
 MEDIA_URL = "https://mmg.whatsapp.net"
 _HEADERS = {"Origin": "https://web.whatsapp.com", "Referer": "https://web.whatsapp.com/"}
-# WhatsApp keeps a file for some weeks.
-_GONE = frozenset({403, 404, 410})
 ANSWER_BYTES = 64 * 1024
 REUPLOAD_SECONDS = 30.0
 
 
-class LinkedDownload:
+class LinkedDownload(LinkedFile):
     """The file of a ref, decrypted; one that WhatsApp no longer has is asked for on the phone, once."""
 
+    gone = frozenset({403, 404, 410})
+    lasts = True
+
     def __init__(self, client: LinkedClient | None, context: AdapterContext, ref: MediaRef, *, media_url: str) -> None:
-        self._client, self._context, self._ref, self._base = client, context, ref, media_url.rstrip("/")
-        self._path = ref.locator.get("path", "")
+        def get(link: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[HttpAnswer]:
+            return context.http.request("GET", link, headers={**_HEADERS, **headers})
+
+        super().__init__(ref, context.clock, get=get)
+        self._client, self._base = client, media_url.rstrip("/")
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -40,50 +43,39 @@ class LinkedDownload:
         if ONCE in self._ref.locator:
             raise MediaRefused("it can be viewed once, on the phone: belino does not fetch it")
         plain, encrypted, key = (_bytes(self._field(name)) for name in ("plain", "encrypted", "key"))
-        keys = file_keys(key, self._field("type"))
-        if not self._path.startswith("/"):
-            raise MediaRefused("the message does not say where its file is")
-        async with (
-            aclosing(resumed(self._open_at, clock=self._context.clock)) as chunks,
-            aclosing(decrypted(chunks, keys, FileHashes(plain=plain, encrypted=encrypted))) as opened,
-        ):
+        keys, hashes = file_keys(key, self._field("type")), FileHashes(plain=plain, encrypted=encrypted)
+        async with super().open() as chunks, aclosing(decrypted(chunks, keys, hashes)) as opened:
             yield opened
 
     def _field(self, name: str) -> str:
         return {**self._ref.locator, **self._ref.sealed}.get(name, "")
 
-    @asynccontextmanager
-    async def _open_at(self, offset: int, validator: str | None) -> AsyncIterator[HttpAnswer]:
-        headers = {**_HEADERS, **range_headers(offset, validator)}
-        async with self._context.http.request("GET", self._link(), headers=headers) as answer:
-            if answer.status not in _GONE:
-                yield answer
-                return
-        self._path = await self._uploaded_again()
-        async with self._context.http.request("GET", self._link(), headers=headers) as answer:
-            if answer.status in _GONE:
-                raise self._expired()
-            yield answer
+    async def first_link(self) -> str:
+        """The link by the path in the message."""
+        if not (path := self._field("path")).startswith("/"):
+            raise MediaRefused("the message does not say where its file is")
+        return self._at(path)
 
-    def _link(self) -> str:
-        digest = quote(urlsafe_b64encode(_bytes(self._field("encrypted"))).decode())
-        mark = "&" if "?" in self._path else "?"
-        return f"{self._base}{self._path}{mark}hash={digest}&mms-type={self._field('type')}&__wa-mms="
-
-    async def _uploaded_again(self) -> str:
-        """Have the phone upload the file again; returns its new path."""
+    async def link(self) -> str:
+        """Have the phone upload the file again, under a new path."""
         ref, path = self._ref, ""
         arguments = {"chat": ref.channel_id, "id": ref.message_id, "key": self._field("key")}
         with suppress(AdapterError):
             if self._client is not None:
                 path = words(await self._client.call("reupload", arguments, seconds=REUPLOAD_SECONDS), "path")
         if not path.startswith("/"):
-            raise self._expired()
-        return path
+            raise self.dead(0)
+        return self._at(path)
 
-    def _expired(self) -> MediaExpired:
-        shown = self._ref.id or "this file"
-        return MediaExpired(f"WhatsApp no longer has {shown}, and the phone does not send it again; ask the sender to")
+    def _at(self, path: str) -> str:
+        digest = quote(urlsafe_b64encode(_bytes(self._field("encrypted"))).decode())
+        mark = "&" if "?" in path else "?"
+        return f"{self._base}{path}{mark}hash={digest}&mms-type={self._field('type')}&__wa-mms="
+
+    def dead(self, status: int) -> MediaError:
+        return MediaExpired(
+            f"WhatsApp no longer has {self.shown}, and the phone does not send it again; ask the sender to"
+        )
 
 
 async def upload(

@@ -17,13 +17,12 @@ from belino.domain.message import (
     Author,
     ChatType,
     ConversationKey,
-    Deletion,
     DeliveryState,
     DeliveryStatus,
     Message,
+    Origin,
     Presence,
     Quote,
-    Reaction,
     SourceMessage,
     Unsupported,
     as_unsupported,
@@ -63,30 +62,20 @@ def address_of(own_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Frame:
-    """Where, by whom and when something was said."""
+class _Frame(Origin):
+    """The origin of an event, with WhatsApp's own addresses."""
 
     view: LinkedView
     chat: str
     sender: str
-    where: ConversationKey
-    author: Author
     is_own: bool
-    own_id: str
-    sent: datetime
-
-    @property
-    def chat_type(self) -> ChatType:
-        return ChatType.GROUP if self.chat.endswith(GROUPS) else ChatType.DIRECT
 
     def name_of(self, stanza: str, author: str) -> str:
         """The id of a message of this chat, by its author."""
         if self.view.is_me(author):
             return f"{stanza}.{OWN}"
-        user = author.partition("@")[0]
-        return (
-            f"{stanza}.{'L' if author.endswith(HIDDEN) else ''}{user}" if self.chat_type is ChatType.GROUP else stanza
-        )
+        user = f"{'L' if author.endswith(HIDDEN) else ''}{author.partition('@')[0]}"
+        return f"{stanza}.{user}" if self.chat_type is ChatType.GROUP else stanza
 
     def named(self, key: Raw) -> str:
         """The id of the message that a key names, as the sender of this event sees it."""
@@ -131,6 +120,7 @@ def _frame(info: Raw, view: LinkedView) -> _Frame:
         sender=sender,
         where=ConversationKey(platform=PLATFORM, account=view.account, channel=id_of(peer) or "unknown"),
         author=Author(id=id_of(person) or "unknown", name=line(info, "Pushname") or UNKNOWN_NAME, is_agent=is_agent),
+        chat_type=ChatType.GROUP if chat.endswith(GROUPS) else ChatType.DIRECT,
         is_own=is_own,
         own_id=words(info, "ID"),
         sent=datetime.fromtimestamp(min((count(info, "Timestamp") or 0) / 1000, 253_402_300_799), UTC),
@@ -144,7 +134,7 @@ def _said(told: Raw, view: LinkedView) -> Arrival:
     if protocol := table(content, "protocolMessage"):
         return _protocol(protocol, frame)
     if reaction := table(content, "reactionMessage"):
-        return _reaction(reaction, frame)
+        return frame.reaction(frame.named(table(reaction, "key")), words(reaction, "text"))
     message = _message(content, frame, once=once or any(yes(told, flag) for flag in VIEW_ONCE))
     if message.text or message.media or message.forward:
         return message
@@ -204,32 +194,10 @@ def _protocol(protocol: Raw, frame: _Frame) -> Arrival:
     if kind == "MESSAGE_EDIT" and content:
         return edit_of(replace(_message(content, frame), id=about), frame.own_id, frame.sent)
     if kind in ("", "REVOKE") and has(protocol, "key"):  # the first of its kinds is left out
-        return Deletion(
-            conversation=frame.where,
-            id=frame.own_id,
-            message_id=about,
-            author=frame.author,
-            sent=frame.sent,
-            chat_type=frame.chat_type,
-        )
+        return frame.deletion(about)
     if kind == "EPHEMERAL_SETTING":
         return as_unsupported(empty, "the timer of disappearing messages was set", is_notice=True)
     return replace(as_unsupported(empty, "a message between devices"), is_event=True)
-
-
-def _reaction(reaction: Raw, frame: _Frame) -> Reaction:
-    emoji = words(reaction, "text")
-    return Reaction(
-        conversation=frame.where,
-        id=frame.own_id,
-        message_id=frame.named(table(reaction, "key")),
-        author=frame.author,
-        sent=frame.sent,
-        emoji=emoji,
-        added=bool(emoji),
-        chat_type=frame.chat_type,
-        replaces=True,
-    )
 
 
 def _statuses(told: Raw, frame: _Frame) -> Iterator[DeliveryStatus]:

@@ -25,23 +25,12 @@ VERSION = "0.5.2"
 MOST_PAST, PAST_AT_ONCE = 200, 50
 # Thumbnails, and keys that only the library needs.
 DROPPED = frozenset(
-    [
-        "Raw",
-        "JPEGThumbnail",
-        "pngThumbnail",
-        "thumbnailDirectPath",
-        "thumbnailSHA256",
-        "thumbnailEncSHA256",
-        "scansSidecar",
-        "streamingSidecar",
-        "firstFrameSidecar",
-        "firstScanSidecar",
-        "messageSecret",
-        "deviceListMetadata",
-        "senderKeyDistributionMessage",
-        "waveform",
-    ]
-)
+    {
+        "Raw", "JPEGThumbnail", "pngThumbnail", "thumbnailDirectPath", "thumbnailSHA256", "thumbnailEncSHA256",
+        "scansSidecar", "streamingSidecar", "firstFrameSidecar", "firstScanSidecar", "messageSecret",
+        "deviceListMetadata", "senderKeyDistributionMessage", "waveform",
+    }
+)  # fmt: skip
 NUMBERS = frozenset({"fileLength", "Timestamp", "Expire"})
 NOWHERE = "http://127.0.0.1:9"
 """A proxy that refuses every connection."""
@@ -71,11 +60,8 @@ def library_problem() -> str:
         return f"neonize {VERSION} has no library for {platform.system()} on {machine}"
     library = ctypes.CDLL(str(file))
     library.GetVersion.restype = ctypes.c_char_p
-    return (
-        ""
-        if library.GetVersion() == VERSION.encode()
-        else f"the library of neonize is not of version {VERSION}; {cure}"
-    )
+    is_that = library.GetVersion() == VERSION.encode()
+    return "" if is_that else f"the library of neonize is not of version {VERSION}; {cure}"
 
 
 def plain(message: Any) -> Any:
