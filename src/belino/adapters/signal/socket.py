@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from belino.adapters.signal.client import SignalClient
 from belino.aio.retry import backoff
 from belino.domain.errors import AdapterError, AddressRefused, Unauthorized
-from belino.domain.failpoints import failpoint
 from belino.net.json_fields import Raw, from_json
 
 log = logging.getLogger(__name__)
@@ -45,6 +44,4 @@ async def _hear(client: SignalClient, opened: Callable[[], None], take: Take) ->
     async with client.events() as events:
         opened()
         async for event in events:
-            failpoint("adapter.events.received")
             await take(from_json(event))
-            failpoint("adapter.events.stored")
