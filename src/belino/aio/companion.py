@@ -114,6 +114,36 @@ class Companion:
             raise Unreached("the program that keeps the connection has ended") from None
 
 
+class CompanionSession:
+    """What is kept of a program's session beside its own files: whether it is linked, and why it ended for good."""
+
+    def __init__(self, folder: Path, files: str) -> None:
+        """The names of the program's files begin with `files`."""
+        self._folder, self._files = folder, files
+        self._linked, self._why = folder / "linked", folder / "ended"
+
+    @property
+    def is_linked(self) -> bool:
+        return self._linked.exists()
+
+    @property
+    def why(self) -> str:
+        """The sentence why it ended; empty while it goes on."""
+        return self._why.read_text(encoding="utf-8") if self._why.exists() else ""
+
+    def begin(self) -> None:
+        """It is linked, and works."""
+        self._linked.touch(mode=0o600)
+        self._why.unlink(missing_ok=True)
+
+    def end(self, why: str, *, is_void: bool) -> None:
+        """It ended; one that is void has to be linked again."""
+        self._why.touch(mode=0o600)
+        self._why.write_text(why, encoding="utf-8")
+        for file in (*self._folder.glob(f"{self._files}*"), self._linked) if is_void else ():
+            file.unlink(missing_ok=True)
+
+
 @asynccontextmanager
 async def companion(words: Sequence[str], task: Told, *, folder: Path) -> AsyncIterator[Companion]:
     """Run the program with this task in this folder; it is ended with the block."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -9,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 CALLS_AT_ONCE = 8
+SAYS_CHARS = 300
+_URL = re.compile(r"(?:https?|wss?)://\S+")
 
 Call = Callable[[Mapping[str, Any]], object]
 
@@ -19,6 +22,25 @@ class CallFailed(Exception):
     def __init__(self, kind: str, says: str) -> None:
         super().__init__(says)
         self.kind = kind
+
+
+def said_by(error: Exception) -> str:
+    """What a library's error says, without addresses, which may hold tickets."""
+    return _URL.sub("…", str(error))[:SAYS_CHARS]
+
+
+def explained(call: Call, errors: type[Exception], kinds: Mapping[str, str]) -> Call:
+    """A call whose errors are told by their kind, which is found by a pattern in what they say."""
+
+    def tried(told: Mapping[str, Any]) -> object:
+        try:
+            return call(told)
+        except errors as error:
+            says = said_by(error)
+            kind = next((kind for mark, kind in kinds.items() if re.search(mark, says)), "refused")
+            raise CallFailed(kind, says) from None
+
+    return tried
 
 
 class CompanionLines:
@@ -39,9 +61,28 @@ class CompanionLines:
             self._write({"n": self._count, "event": event, "data": data})
             self._acked.acquire()
 
+    def keep(self, connect: Callable[[], object], errors: type[Exception]) -> None:
+        """Connect on a thread of its own; that it ended is the event `stopped`."""
+
+        def kept() -> None:
+            try:
+                connect()
+                self.tell("stopped", {})
+            except errors as error:
+                self.tell("stopped", {"Message": said_by(error)})
+
+        threading.Thread(target=kept, daemon=True).start()
+
     def serve(self, start: Callable[[Mapping[str, Any]], Mapping[str, Call]]) -> None:
-        """Begin the task, answer calls until the input ends, and end the process, whatever its threads do."""
-        calls = start(json.loads(sys.stdin.readline()))
+        """Begin the task, answer calls until the input ends, and end the process, whatever its threads do.
+
+        If the task fails by CallFailed, its kind is the event that says why.
+        """
+        calls: Mapping[str, Call] = {}
+        try:
+            calls = start(json.loads(sys.stdin.readline()))
+        except CallFailed as error:
+            threading.Thread(target=self.tell, args=(error.kind, {"Message": str(error)}), daemon=True).start()
         workers = ThreadPoolExecutor(CALLS_AT_ONCE)
         for line in sys.stdin:
             told = json.loads(line)

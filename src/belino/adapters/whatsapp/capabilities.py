@@ -15,20 +15,15 @@ TEMPLATE_CHARS = 900
 """A template has 1024 characters, of which the operator's own words are a part."""
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
-UPLOADS = frozenset(
-    {
-        "text/plain", "application/pdf", "application/msword", "application/vnd.ms-excel",
-        "application/vnd.ms-powerpoint", f"{_OFFICE}wordprocessingml.document", f"{_OFFICE}spreadsheetml.sheet",
-        f"{_OFFICE}presentationml.presentation",
-    }
-)  # fmt: skip
+UPLOADS = frozenset({
+    "text/plain", "application/pdf", "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint",
+    f"{_OFFICE}wordprocessingml.document", f"{_OFFICE}spreadsheetml.sheet", f"{_OFFICE}presentationml.presentation",
+})  # fmt: skip
 """The documents that Meta takes."""
-TEXTS = frozenset(
-    {
-        "text/csv", "text/markdown", "text/html", "text/xml", "text/calendar", "text/x-python", "application/json",
-        "application/xml", "application/x-yaml",
-    }
-)  # fmt: skip
+TEXTS = frozenset({
+    "text/csv", "text/markdown", "text/html", "text/xml", "text/calendar", "text/x-python", "application/json",
+    "application/xml", "application/x-yaml",
+})  # fmt: skip
 """What is text, too: it is uploaded as such, under its own name."""
 
 _OPUS = FileLimit(max_bytes=SOUND_BYTES, codecs=frozenset({"opus"}), caption=False)
@@ -51,6 +46,9 @@ _FILES = {
     ),
     SendAs.DOCUMENT: FileLimit(max_bytes=DOCUMENT_BYTES, mimes=UPLOADS | TEXTS),
 }
+
+TYPES = {form: form.value for form in SendAs} | {SendAs.PHOTO: "image", SendAs.VOICE: "audio"}
+"""What WhatsApp calls a file of this form."""
 
 LIMITS = Limits(
     text_chars=TEXT_CHARS,

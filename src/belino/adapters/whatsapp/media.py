@@ -21,13 +21,7 @@ FILE_PATH = "/whatsapp_business/attachments/"
 NAME_CHARS = 255
 _MEDIA_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _STEPS = re.compile(r"(?i)/(?:\.|%2e){1,2}(?:[/?]|%2f|$)|\\|%5c|%00")
-_KINDS = {
-    "image": (MediaKind.IMAGE, "image/jpeg"),
-    "video": (MediaKind.VIDEO, "video/mp4"),
-    "audio": (MediaKind.AUDIO, "audio/ogg"),
-    "document": (None, UNKNOWN_MIME),
-    "sticker": (MediaKind.STICKER, "image/webp"),
-}
+_USUAL = {"image": "image/jpeg", "video": "video/mp4", "audio": "audio/ogg", "sticker": "image/webp"}
 
 
 def refs_of(message: Raw, source: SourceMessage) -> tuple[MediaRef, ...]:
@@ -35,17 +29,16 @@ def refs_of(message: Raw, source: SourceMessage) -> tuple[MediaRef, ...]:
     kind = words(message, "type")
     file = table(message, kind)
     media_id = words(file, "id")
-    if kind not in _KINDS or not _MEDIA_ID.fullmatch(media_id):
+    if kind not in (*_USUAL, "document") or not _MEDIA_ID.fullmatch(media_id):
         return ()
-    form, usual = _KINDS[kind]
-    told = mime(file, "mime_type", usual)
-    if kind == "audio" and yes(file, "voice"):
-        form = MediaKind.VOICE
+    told = mime(file, "mime_type", _USUAL.get(kind, UNKNOWN_MIME))
+    is_voice = kind == "audio" and yes(file, "voice")
+    form = kind_of(told) if kind == "document" else MediaKind.VOICE if is_voice else MediaKind(kind)
     checksum = as_sha256(words(file, "sha256"))
     return (
         source.ref(
             item=media_id,
-            kind=form or kind_of(told),
+            kind=form,
             mime=told,
             locator={"media": media_id, **({"sha256": checksum} if checksum else {})},
             file_name=line(file, "filename", most=NAME_CHARS) or None,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from belino.adapters.whatsapp.capabilities import LIMITS, TEMPLATE_CHARS, UPLOADS
+from belino.adapters.whatsapp.capabilities import LIMITS, TEMPLATE_CHARS, TYPES, UPLOADS
 from belino.adapters.whatsapp.client import CloudClient
 from belino.adapters.whatsapp.media import uploaded_ref
 from belino.domain.errors import AdapterError, NothingToEdit, Unanswered, Undeliverable, WindowClosed
@@ -17,14 +17,6 @@ PRODUCT = {"messaging_product": "whatsapp"}
 UPLOAD_SECONDS = 29 * 86_400.0
 """Meta keeps an upload for thirty days."""
 MOST_UPLOADS = 200
-_TYPES = {
-    SendAs.PHOTO: "image",
-    SendAs.VIDEO: "video",
-    SendAs.AUDIO: "audio",
-    SendAs.VOICE: "audio",
-    SendAs.STICKER: "sticker",
-    SendAs.DOCUMENT: "document",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +119,7 @@ def is_group(conversation: ConversationKey) -> bool:
 
 
 def _media(file: OutgoingFile, media_id: str) -> Mapping[str, object]:
-    kind, told = _TYPES[file.send_as], dict[str, object](id=media_id)
+    kind, told = TYPES[file.send_as], dict[str, object](id=media_id)
     if file.caption and LIMITS.files[file.send_as].caption:
         told["caption"] = file.caption
     if file.send_as is SendAs.DOCUMENT:

@@ -18,15 +18,7 @@ _WRAPPED = (
     "documentWithCaptionMessage", "deviceSentMessage", "editedMessage", "lottieStickerMessage",
     "groupMentionedMessage", "associatedChildMessage", "spoilerMessage",
 )  # fmt: skip
-MEDIA = {
-    "imageMessage": (MediaKind.IMAGE, "image"),
-    "videoMessage": (MediaKind.VIDEO, "video"),
-    "ptvMessage": (MediaKind.VIDEO, "video"),
-    "audioMessage": (MediaKind.AUDIO, "audio"),
-    "documentMessage": (MediaKind.DOCUMENT, "document"),
-    "stickerMessage": (MediaKind.STICKER, "image"),
-}
-"""The kind of each file, and its type in WhatsApp's links."""
+MEDIA = {f"{kind}Message": kind for kind in MediaKind if kind is not MediaKind.VOICE} | {"ptvMessage": MediaKind.VIDEO}
 _POLLS = ("pollCreationMessage", *(f"pollCreationMessageV{version}" for version in range(2, 7)))
 _PLACES = {"locationMessage": "Location", "liveLocationMessage": "Live location"}
 _EVENTS = {"albumMessage": "an album, whose items follow", "senderKeyDistributionMessage": "keys of a group"}
@@ -49,19 +41,24 @@ def unwrapped(content: Raw) -> tuple[Raw, bool]:
     return {"messageContextInfo": around, **content}, once
 
 
+def type_in_links(kind: str) -> str:
+    """The type of media in WhatsApp's links, where stickers are images."""
+    return "image" if kind == MediaKind.STICKER else kind
+
+
 def media_refs(content: Raw, source: SourceMessage, *, once: bool) -> tuple[MediaRef, ...]:
     """The ref of a message's file, of which it has one at most."""
     name = next((name for name in MEDIA if table(content, name)), None)
     if name is None:
         return ()
-    raw, (kind, media_type) = table(content, name), MEDIA[name]
+    raw, kind = table(content, name), MEDIA[name]
     hashes = {"encrypted": words(raw, "fileEncSHA256"), "plain": words(raw, "fileSHA256")}
     once = once or yes(raw, "viewOnce")
     ref = source.ref(
         item="0",
         kind=MediaKind.VOICE if yes(raw, "PTT") else kind,
         mime=mime(raw, "mimetype"),
-        locator={ONCE: "yes"} if once else {"type": media_type, "path": words(raw, "directPath"), **hashes},
+        locator={ONCE: "yes"} if once else {"type": type_in_links(kind), "path": words(raw, "directPath"), **hashes},
         file_name=line(raw, "fileName") or line(raw, "title") or None,
         size=count(raw, "fileLength"),
         duration=measure(raw, "seconds"),

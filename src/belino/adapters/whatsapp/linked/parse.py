@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from belino.adapters.whatsapp.linked.content import VIEW_ONCE, media_refs, text_of, unwrapped, what_is_in
+from belino.domain.errors import Undeliverable
 from belino.domain.message import (
     UNKNOWN_NAME,
     Arrival,
@@ -49,6 +50,13 @@ class LinkedView:
     def is_me(self, address: str) -> bool:
         return bool(address) and address in (self.me, self.lid)
 
+    def author_of(self, message_id: str, chat: str) -> str:
+        """The address of a message's author, by its id."""
+        author = message_id.partition(".")[2]
+        if author == OWN:
+            return self.me
+        return f"{author[1:]}{HIDDEN}" if author.startswith("L") else f"{author}{PEOPLE}" if author else chat
+
 
 def id_of(address: str) -> str:
     """The id of a channel or person here: a number alone, everything else with its server."""
@@ -59,6 +67,14 @@ def address_of(own_id: str) -> str:
     """The address of a channel or person; without the device that a message may name."""
     user, at, server = own_id.partition("@")
     return f"{user.partition(':')[0]}{at}{server}" if at else f"{user}{PEOPLE}"
+
+
+def chat_of(conversation: ConversationKey) -> str:
+    """The address of a conversation."""
+    chat = address_of(conversation.channel)
+    if not chat.endswith((PEOPLE, HIDDEN, GROUPS)):
+        raise Undeliverable("this conversation is no chat of WhatsApp")
+    return chat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
