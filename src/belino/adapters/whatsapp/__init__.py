@@ -15,20 +15,12 @@ from itertools import chain, repeat
 from typing import ClassVar, Literal
 
 from belino.adapters.whatsapp.capabilities import LIMITS, WORKS
-from belino.adapters.whatsapp.client import CloudClient
+from belino.adapters.whatsapp.client import SIGNATURE, CloudClient
 from belino.adapters.whatsapp.doctor import check_number
-from belino.adapters.whatsapp.hooks import SIGNATURE, handshake
 from belino.adapters.whatsapp.linked import LinkedAdapter
 from belino.adapters.whatsapp.linked.media import MEDIA_URL
 from belino.adapters.whatsapp.media import FILES_HOST, CloudDownload
-from belino.adapters.whatsapp.parse import (
-    PLATFORM,
-    CloudNumber,
-    CloudParseContext,
-    account_news,
-    numbers_in,
-    parse,
-)
+from belino.adapters.whatsapp.parse import PLATFORM, CloudNumber, CloudParseContext, account_news, numbers_in, parse
 from belino.adapters.whatsapp.send import Template, Uploads, is_group, mark_read, react, send
 from belino.domain.emoji import emoji_character
 from belino.domain.errors import AdapterError, ConfigError, Undeliverable, WindowClosed
@@ -54,7 +46,6 @@ SITES = frozenset({"facebook.com", "fbsbx.com", "whatsapp.net"})
 API, EVENTS = "Cloud API", "webhook"
 TYPING_SECONDS = 20.0
 """WhatsApp shows typing for 25 seconds."""
-KEPT_CALLS = 10_000
 REGISTERING = 1.0, 5.0, 15.0, 60.0
 """Seconds between tries to register public_url."""
 STALE = timedelta(days=8)
@@ -205,8 +196,6 @@ class Adapter:
         self._uploads = Uploads(self._client)
         self._me = CloudNumber(id=config.phone_number_id)
         self._hooks = HookInbox()
-        self._taken: Latest[str, None] = Latest(KEPT_CALLS)
-        """The signatures of calls that were stored."""
         self._let_in = asyncio.Event()
         self._last: Latest[str, str] = Latest()
         """By person, their newest message that is not marked as read."""
@@ -313,7 +302,7 @@ class Adapter:
     def screen_hook(self, hook: Hook) -> HookAnswer | None:
         """Answer a handshake, and refuse a call that is not signed; verifying the signature needs the body."""
         if hook.method == "GET":
-            return handshake(hook, self._config.verify_token)
+            return self._hooks.handshake(hook, self._config.verify_token)
         if hook.method != "POST":
             return HookAnswer(status=405)
         return None if SIGNATURE.may_be(hook) else HookAnswer(status=401)
@@ -324,17 +313,14 @@ class Adapter:
             return answer
         if not SIGNATURE.is_of(hook, self._config.app_secret):
             return HookAnswer(status=401)
-        signature = SIGNATURE.of(hook)
-        if signature in self._taken:  # a replay, or a repetition of what we acknowledged
+        if self._hooks.has_taken(SIGNATURE.of(hook)):
             return HookAnswer(status=200)
         payload, view = from_json(hook.body), self._view()
         arrivals = parse(payload, view)
         if max(arrival.sent for arrival in arrivals) < view.received - STALE:
             return HookAnswer(status=403)
-        answer = await self._hooks.take(lambda accept: self._take(payload, arrivals, view, accept))
-        if answer.status == 200:
-            self._taken.keep(signature, None)
-        return answer
+        take = partial(self._take, payload, arrivals, view)
+        return await self._hooks.take(take, signature=SIGNATURE.of(hook))
 
     def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
         """The arrivals of a recorded call."""
@@ -392,8 +378,5 @@ class Adapter:
 
     def _view(self) -> CloudParseContext:
         return CloudParseContext(
-            account=self._context.account,
-            me=self._me,
-            received=self._context.clock.now(),
-            texts=frozenset(self._texts),
+            account=self._context.account, me=self._me, received=self._context.clock.now(), texts=frozenset(self._texts)
         )

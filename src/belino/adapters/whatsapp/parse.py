@@ -122,15 +122,15 @@ def _event(raw: Raw, owner: str, view: CloudParseContext, *, what: str = "") -> 
     """An event about the account as a whole, or one that is not known."""
     written = json.dumps(raw, sort_keys=True, default=str, ensure_ascii=True)
     kind = line(raw, "field", most=64).replace("_", " ")
-    return Unsupported(
-        conversation=view.conversation(f"{SERVER}{owner[:64] or 'unknown'}"),
-        id=f"event-{hashlib.sha256(written.encode()).hexdigest()[:24]}",
+    origin = Origin(
+        where=view.conversation(f"{SERVER}{owner[:64] or 'unknown'}"),
+        own_id=f"event-{hashlib.sha256(written.encode()).hexdigest()[:24]}",
         author=UNKNOWN_AUTHOR,
         sent=view.received,
-        what=what or (f"an event of the kind {kind}" if kind else "a call of an unknown form"),
         chat_type=ChatType.CHANNEL,
-        is_event=True,
     )
+    what = what or (f"an event of the kind {kind}" if kind else "a call of an unknown form")
+    return origin.report(what, is_event=True)
 
 
 def _people(value: Raw) -> Mapping[str, Author]:
@@ -173,14 +173,8 @@ def _message(raw: Raw, origin: Origin, me: CloudNumber) -> Message | Unsupported
     text, context, is_direct = text_of(raw), table(raw, "context"), origin.chat_type is ChatType.DIRECT
     refs = refs_of(raw, SourceMessage(where=origin.where, message_id=origin.own_id, sent=origin.sent))
     is_forwarded = yes(context, "forwarded") or yes(context, "frequently_forwarded")
-    message = Message(
-        conversation=origin.where,
-        id=origin.own_id,
-        author=origin.author,
-        sent=origin.sent,
-        text=text,
-        media=refs,
-        chat_type=origin.chat_type,
+    message = replace(
+        origin.message(text, refs),
         channel_name=origin.author.name if is_direct and origin.author.name != UNKNOWN_NAME else None,
         addressed=is_direct or _names_me(text, context, me),
         reply_to=words(context, "id") or None,

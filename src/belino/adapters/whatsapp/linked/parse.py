@@ -168,14 +168,9 @@ def _message(content: Raw, frame: _Frame, *, once: bool = False) -> Message:
     forward = Quote(text=text, media=media) if yes(around, "isForwarded") and (text or media) else None
     answers_me = quote is not None and (quote.message_id or "").endswith(f".{OWN}")
     seconds = count(around, "expiration")
-    return Message(
-        conversation=frame.where,
+    return replace(
+        frame.message("" if forward else text, () if forward else media),
         id=own_id,
-        author=frame.author,
-        sent=frame.sent,
-        text="" if forward else text,
-        media=() if forward else media,
-        chat_type=frame.chat_type,
         channel_name=view.groups.get(frame.chat),
         addressed=frame.chat_type is ChatType.DIRECT or names_me or answers_me,
         reply_to=None if quote is None else quote.message_id,
