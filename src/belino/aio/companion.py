@@ -60,9 +60,9 @@ class Companion:
         self._events: asyncio.Queue[Told | None] = asyncio.Queue(MOST_EVENTS)
         self._has_ended = False
 
-    async def events(self) -> AsyncIterator[Told]:
-        """Its events until it ends; one is acknowledged when the next is asked for."""
-        while (event := await self._events.get()) is not None:
+    async def events(self, *, seconds: float | None = None) -> AsyncIterator[Told]:
+        """Its events until it ends; one is acknowledged when the next is asked for. TimeoutError if none follows."""
+        while (event := await asyncio.wait_for(self._events.get(), seconds)) is not None:
             yield event
             await self._write({"ack": event.get("n")})
         raise Unreached("the program that keeps the connection has ended; it is started again")

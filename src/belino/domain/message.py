@@ -357,6 +357,11 @@ class Origin:
             replaces=True,
         )
 
+    @property
+    def source(self) -> SourceMessage:
+        """The message that brings its files."""
+        return SourceMessage(where=self.where, message_id=self.own_id, sent=self.sent)
+
     def message(self, text: str, media: tuple[MediaRef, ...] = ()) -> Message:
         """The author said something; in a direct chat it is addressed to the agent."""
         return Message(

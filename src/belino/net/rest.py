@@ -35,7 +35,7 @@ from belino.domain.ports import Accept, Clock, Hook, HookAnswer, HttpAnswer
 from belino.domain.reply import OutgoingFile
 from belino.net.client import LONGEST_WAIT
 from belino.net.redact import Secret, same_secret
-from belino.net.stream import range_headers, resumed, retried
+from belino.net.stream import range_headers, resumed, retried, verified
 
 # The longest wait for a turn; it also bounds how many calls wait.
 QUEUE_SECONDS = 30.0
@@ -351,13 +351,18 @@ class LinkedFile(ABC):
         self._clock = clock
         self._get = get
         self._link: str | None = None
+        self._checksums: set[str] = set()
+        """Those that the platform tells; the bytes must have each."""
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[AsyncIterator[bytes]]:
         """The bytes; files that the platform never provides are refused before the first one."""
         self._link = await self.first_link()
-        async with aclosing(resumed(self._open_at, clock=self._clock)) as chunks:
-            yield chunks
+        async with (
+            aclosing(resumed(self._open_at, clock=self._clock)) as chunks,
+            aclosing(verified(chunks, self._checksums, self.shown)) as checked,
+        ):
+            yield checked if self._checksums else chunks
 
     @abstractmethod
     async def link(self) -> str:

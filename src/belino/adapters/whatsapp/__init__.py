@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import chain, repeat
+from itertools import count
 from typing import ClassVar, Literal
 
 from belino.adapters.whatsapp.capabilities import LIMITS, WORKS
@@ -22,6 +22,7 @@ from belino.adapters.whatsapp.linked.media import MEDIA_URL
 from belino.adapters.whatsapp.media import FILES_HOST, CloudDownload
 from belino.adapters.whatsapp.parse import PLATFORM, CloudNumber, CloudParseContext, account_news, numbers_in, parse
 from belino.adapters.whatsapp.send import Template, Uploads, is_group, mark_read, react, send
+from belino.aio.retry import backoff
 from belino.domain.emoji import emoji_character
 from belino.domain.errors import AdapterError, ConfigError, Undeliverable, WindowClosed
 from belino.domain.limits import Capabilities, Limits
@@ -46,8 +47,6 @@ SITES = frozenset({"facebook.com", "fbsbx.com", "whatsapp.net"})
 API, EVENTS = "Cloud API", "webhook"
 TYPING_SECONDS = 20.0
 """WhatsApp shows typing for 25 seconds."""
-REGISTERING = 1.0, 5.0, 15.0, 60.0
-"""Seconds between tries to register public_url."""
 STALE = timedelta(days=8)
 """Meta repeats a call for seven days; what is older was not sent by it now."""
 _NUMBER_ID = re.compile(r"[0-9]{5,32}")
@@ -335,13 +334,13 @@ class Adapter:
             "override_callback_uri": hook_path(PLATFORM, self._context.account, base=self._config.public_url),
             "verify_token": self._config.verify_token.reveal(),
         }
-        for wait in chain(REGISTERING, repeat(REGISTERING[-1])):  # Meta calls us first, which may not work at once
+        for attempt in count(1):  # Meta calls us first, which may not work at once
             try:
                 with on_behalf(None):  # a call that holds a secret is not recorded
                     await self._client.post("", {"webhook_configuration": where})
             except AdapterError as error:
                 self._context.report(EVENTS, f"Meta does not send events to public_url: {error}")
-                await self._context.clock.sleep(wait)
+                await self._context.clock.sleep(backoff(attempt))
             else:
                 self._context.report(EVENTS)
                 break

@@ -41,7 +41,6 @@ WORDS: Mapping[int, str] = {
     131031: "the account is locked; see Business Support in Meta Business Suite",
     131037: "the number has no approved display name yet",
     131042: "there is a problem with the account's payment; see the billing settings",
-    131045: "the number is not registered for the Cloud API",
     131047: "more than 24 hours have passed since the person last wrote",
     131048: "too many messages of this number were blocked or reported, so that WhatsApp limits it",
     131049: "WhatsApp did not deliver it, to keep the person's number of business messages low",
@@ -56,7 +55,7 @@ WORDS: Mapping[int, str] = {
     132005: "the text is too long for the template",
     132015: "the template is paused for its quality",
     132016: "the template was paused too often, and is disabled",
-    133010: "the number is not registered for the Cloud API",
+    **dict.fromkeys((131045, 133010), "the number is not registered for the Cloud API"),
 }
 
 

@@ -2,8 +2,7 @@
 
 import base64
 import re
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import suppress
 
 from belino.adapters.whatsapp.client import CloudClient
 from belino.adapters.whatsapp.errors import NO_SUCH_OBJECT, WhatsAppRefused
@@ -13,7 +12,6 @@ from belino.domain.message import SourceMessage
 from belino.net.guard import host_of, parse_url
 from belino.net.json_fields import UNKNOWN_MIME, Raw, count, line, mime, table, words, yes
 from belino.net.rest import LinkedFile
-from belino.net.stream import verified
 
 FILES_HOST = "lookaside.fbsbx.com"
 FILE_PATH = "/whatsapp_business/attachments/"
@@ -49,11 +47,6 @@ def refs_of(message: Raw, source: SourceMessage) -> tuple[MediaRef, ...]:
     )
 
 
-def uploaded_ref(media_id: str, kind: MediaKind, mime_type: str, source: SourceMessage) -> MediaRef:
-    """The ref of a file that we uploaded."""
-    return source.ref(item=media_id, kind=kind, mime=mime_type, locator={"media": media_id})
-
-
 def as_sha256(told: str) -> str:
     """A checksum in lower-case hex: webhooks have it in base64, and answers in hex; empty if it is neither."""
     with suppress(ValueError):
@@ -74,12 +67,6 @@ class CloudDownload(LinkedFile):
         self._client = client
         self._files_host = files_host
         self._checksums = {ref.locator.get("sha256", "")} - {""}
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The bytes, verified at their end."""
-        async with super().open() as chunks, aclosing(verified(chunks, self._checksums, self.shown)) as checked:
-            yield checked
 
     async def link(self) -> str:
         media_id = self._ref.locator.get("media", "")

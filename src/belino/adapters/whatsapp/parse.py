@@ -23,7 +23,6 @@ from belino.domain.message import (
     Origin,
     Presence,
     Quote,
-    SourceMessage,
     Unsupported,
     as_edit,
     as_unsupported,
@@ -171,7 +170,7 @@ def _said(raw: Raw, origin: Origin, me: CloudNumber) -> Arrival:
 
 def _message(raw: Raw, origin: Origin, me: CloudNumber) -> Message | Unsupported:
     text, context, is_direct = text_of(raw), table(raw, "context"), origin.chat_type is ChatType.DIRECT
-    refs = refs_of(raw, SourceMessage(where=origin.where, message_id=origin.own_id, sent=origin.sent))
+    refs = refs_of(raw, origin.source)
     is_forwarded = yes(context, "forwarded") or yes(context, "frequently_forwarded")
     message = replace(
         origin.message(text, refs),

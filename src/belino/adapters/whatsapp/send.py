@@ -1,11 +1,10 @@
 """Send parcels, each by one visible message: text, a file that was uploaded before, a template; and mark as read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from belino.adapters.whatsapp.capabilities import LIMITS, TEMPLATE_CHARS, TYPES, UPLOADS
 from belino.adapters.whatsapp.client import CloudClient
-from belino.adapters.whatsapp.media import uploaded_ref
 from belino.domain.errors import AdapterError, NothingToEdit, Unanswered, Undeliverable, WindowClosed
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey, SourceMessage
@@ -59,9 +58,9 @@ class Uploads:
         self._kept.keep(key, (media_id, now))
         return media_id
 
-    def forget(self, file: OutgoingFile) -> None:
-        """Meta refused a message with this file: the next one uploads it again."""
-        for key in [key for key in self._kept if key[0] == file.sha256]:
+    def forget(self, files: Sequence[OutgoingFile]) -> None:
+        """Meta refused a message with these files: the next one uploads them again."""
+        for key in [key for key in self._kept if key[0] in {file.sha256 for file in files}]:
             del self._kept[key]
 
 
@@ -76,18 +75,18 @@ async def send(
     fields = {**PRODUCT, **recipient(parcel.conversation)}
     if parcel.reply_to:
         fields["context"] = {"message_id": parcel.reply_to}
+    media_id = ""
     if template is not None:
-        text = "" if parcel.files else parcel.plain or parcel.text
-        return _receipt(client, await client.post("messages", {**fields, **template.fields(text)}), parcel)
-    if not parcel.files:
-        text_fields = {"type": "text", "text": {"body": parcel.text, "preview_url": previews}}
-        return _receipt(client, await client.post("messages", {**fields, **text_fields}), parcel)
-    (file,) = parcel.files
-    media_id = await uploads.put(file)
+        fields |= template.fields("" if parcel.files else parcel.plain or parcel.text)
+    for file in parcel.files:
+        media_id = await uploads.put(file)
+        fields |= _media(file, media_id)
+    if template is None and not parcel.files:
+        fields |= {"type": "text", "text": {"body": parcel.text, "preview_url": previews}}
     try:
-        told = await client.post("messages", {**fields, **_media(file, media_id)})
+        told = await client.post("messages", fields)
     except Undeliverable:
-        uploads.forget(file)
+        uploads.forget(parcel.files)
         raise
     return _receipt(client, told, parcel, media_id)
 
@@ -134,6 +133,7 @@ def _receipt(client: CloudClient, told: Raw, parcel: Parcel, media_id: str = "")
     if not own_id:
         raise Unanswered("Meta took the message and did not say under which id")
     source = SourceMessage(where=parcel.conversation, message_id=own_id, sent=client.clock.now())
-    refs = [uploaded_ref(media_id, file.kind, file.mime, source) for file in parcel.files]
-    stored = [StoredFile(form=file.send_as, ref=ref) for file, ref in zip(parcel.files, refs, strict=True)]
-    return Receipt(message_id=own_id, sent=source.sent, stored=tuple(stored) or None)
+    at = {"media": media_id}
+    refs = ((each, source.ref(item=media_id, kind=each.kind, mime=each.mime, locator=at)) for each in parcel.files)
+    stored = tuple(StoredFile(form=file.send_as, ref=ref) for file, ref in refs)
+    return Receipt(message_id=own_id, sent=source.sent, stored=stored or None)

@@ -106,9 +106,7 @@ class LinkedAdapter:
     async def _connected(self, told: Raw, client: LinkedClient) -> None:
         groups = await client.call("groups", {})
         names = {address: line(groups, address) for address in groups}
-        self._view = LinkedView(
-            account=self._context.account, me=words(told, "JID"), lid=words(told, "LID"), groups=names
-        )
+        self._view = replace(self._view, me=words(told, "JID"), lid=words(told, "LID"), groups=names)
         self._has_linked()
         self._let_in.set()
 
@@ -132,23 +130,20 @@ class LinkedAdapter:
         """The codes to link this device with, until a phone has done so; a QR code is valid for less than a minute."""
         folder, code = self._context.folder(), LinkCode()
         async with connection(folder, program=self._config.linked_program, phone=self._config.phone) as client:
-            events = client.events()
-            while True:
-                try:
-                    async with asyncio.timeout(CODE_SECONDS):
-                        event = await anext(events)
-                except TimeoutError:
-                    raise AdapterError("no phone read one of the codes; start again when it is at hand") from None
-                name, told = words(event, "event"), table(event, "data")
-                if (error := ended(name, told)) is not None:
-                    raise error
-                if name == "connected":
-                    self._has_linked()
-                    return
-                if name in ("qr", "pairing"):
-                    given = words(told, "code")
-                    code = replace(code, scan=given) if name == "qr" else replace(code, type_in=given)
-                    yield code
+            try:
+                async for event in client.events(seconds=CODE_SECONDS):
+                    name, told = words(event, "event"), table(event, "data")
+                    if (error := ended(name, told)) is not None:
+                        raise error
+                    if name == "connected":
+                        self._has_linked()
+                        return
+                    if name in ("qr", "pairing"):
+                        given = words(told, "code")
+                        code = replace(code, scan=given) if name == "qr" else replace(code, type_in=given)
+                        yield code
+            except TimeoutError:
+                raise AdapterError("no phone read one of the codes; start again when it is at hand") from None
 
     @property
     def _connection(self) -> LinkedClient:
@@ -251,5 +246,4 @@ class LinkedAdapter:
     def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
         """The arrivals of a recorded event."""
         me, lid, groups = words(known, "me"), words(known, "lid"), texts_by_key(table(known, "groups"))
-        view = LinkedView(account=self._context.account, me=me, lid=lid, groups=groups)
-        return parse(as_table(payload), view)
+        return parse(as_table(payload), replace(self._view, me=me, lid=lid, groups=groups))

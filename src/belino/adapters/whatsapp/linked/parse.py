@@ -215,14 +215,8 @@ def _statuses(told: Raw, frame: _Frame) -> Iterator[DeliveryStatus]:
     """What became of messages of ours; what was read on the phone is no news."""
     state = _STATES.get(words(told, "Type") or "DELIVERED")
     for stanza in texts(told, "MessageIDs") if state is not None and not frame.is_own else ():
-        yield DeliveryStatus(
-            conversation=frame.where,
-            id=f"{stanza}.{state}",  # one for all members of a group
-            message_id=f"{stanza}.{OWN}",
-            sent=unix_time(told, "Timestamp"),
-            state=state or DeliveryState.DELIVERED,
-            author=frame.author,
-        )
+        report = replace(frame, own_id=f"{stanza}.{state}", sent=unix_time(told, "Timestamp"))  # one for all of a group
+        yield report.status(f"{stanza}.{OWN}", state or DeliveryState.DELIVERED)
 
 
 def _membership(told: Raw, view: LinkedView) -> Unsupported:
