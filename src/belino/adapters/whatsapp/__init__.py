@@ -17,10 +17,11 @@ from typing import ClassVar, Literal
 from belino.adapters.whatsapp.capabilities import LIMITS, WORKS
 from belino.adapters.whatsapp.client import SIGNATURE, CloudClient
 from belino.adapters.whatsapp.doctor import check_number
+from belino.adapters.whatsapp.errors import WINDOW_CLOSED, WORDS
 from belino.adapters.whatsapp.linked import LinkedAdapter
 from belino.adapters.whatsapp.linked.media import MEDIA_URL
 from belino.adapters.whatsapp.media import FILES_HOST, CloudDownload
-from belino.adapters.whatsapp.parse import PLATFORM, CloudNumber, CloudParseContext, account_news, numbers_in, parse
+from belino.adapters.whatsapp.parse import PLATFORM, CloudNumber, CloudParseContext, notes, parse
 from belino.adapters.whatsapp.send import Template, Uploads, is_group, mark_read, react, send
 from belino.aio.retry import backoff
 from belino.domain.emoji import emoji_character
@@ -53,37 +54,34 @@ _NUMBER_ID = re.compile(r"[0-9]{5,32}")
 _TEMPLATE = re.compile(r"[a-z0-9_]{1,512}")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(_[A-Z]{2,3})?")
 
+_ask = partial(Question, when=("mode", "cloud"))
 SETUP = (
-    Question(
+    _ask(
         key="phone_number_id",
         ask="Which id does the phone number have? (digits; it is not the phone number)",
         tells="Make the app: https://developers.facebook.com/apps, Create App, use case Connect with customers\n"
         "through WhatsApp. The id stands under WhatsApp, API Setup, below the number.",
-        when=("mode", "cloud"),
     ),
-    Question(
+    _ask(
         key="token",
         ask="Which access token does the system user have?",
         secret=True,
         tells="Meta Business Suite, Settings, System users, Add; assign the app and the WhatsApp account to it;\n"
         "Generate token, never expires, with whatsapp_business_messaging and whatsapp_business_management.",
-        when=("mode", "cloud"),
     ),
-    Question(
+    _ask(
         key="app_secret",
         ask="Which App Secret does the app have?",
         secret=True,
         tells="App Dashboard, App settings, Basic, App secret, Show. Meta signs its calls with it.",
-        when=("mode", "cloud"),
     ),
-    Question(
+    _ask(
         key="verify_token",
         ask="Which verify token shall Meta show when it first calls? (any long word that you choose)",
         secret=True,
         tells="Set public_url to the https:// address at which Meta reaches belino, which then registers itself; or\n"
         "enter https://YOUR-HOST/hooks/whatsapp/default and this word under WhatsApp, Configuration, Webhook.\n"
         "In either case subscribe there to the field messages.",
-        when=("mode", "cloud"),
     ),
 )
 
@@ -246,10 +244,8 @@ class Adapter:
                 if template is None and self._template is not None and parcel.kind is ParcelKind.TEXT:
                     self._texts.keep(receipt.message_id, None)
                 return receipt
-        raise WindowClosed(
-            "more than 24 hours have passed since the person last wrote, and WhatsApp then accepts only a template; "
-            f"name one in adapters.{PLATFORM}.template, or it is sent once they have written"
-        )
+        cure = f"name one in adapters.{PLATFORM}.template, or it is sent once they have written"
+        raise WindowClosed(f"{WORDS[WINDOW_CLOSED]}, and WhatsApp then accepts only a template; {cure}")
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
         """Set or remove our reaction, of which WhatsApp shows one to a message."""
@@ -346,11 +342,8 @@ class Adapter:
                 break
 
     async def _take(self, payload: Raw, arrivals: Sequence[Arrival], view: CloudParseContext, accept: Accept) -> None:
-        if foreign := sorted(numbers_in(payload) - {self._me.id}):
-            says = f"events of the phone number {foreign[0][:32]} come here and are not read; give it an account"
-            self._context.report("other numbers", f"{says} of its own with public_url", is_note=True)
-        if news := account_news(payload):
-            self._context.report("account", f"Meta reports {news}; see WhatsApp Manager", is_note=True)
+        for subject, says in notes(payload, self._me):
+            self._context.report(subject, says, is_note=True)
         self._context.parsed(payload, lambda: {**asdict(view.me), "texts": sorted(view.texts)}, arrivals)
         reopened = {arrival.conversation for arrival in arrivals if self._reopens(arrival)}
         await hand_in(accept, [(arrival, None) for arrival in arrivals])

@@ -1,8 +1,6 @@
 """Media of messages: files as refs that hold ids only, and their bytes by URLs that are valid for five minutes."""
 
-import base64
 import re
-from contextlib import suppress
 
 from belino.adapters.whatsapp.client import CloudClient
 from belino.adapters.whatsapp.errors import NO_SUCH_OBJECT, WhatsAppRefused
@@ -10,7 +8,7 @@ from belino.domain.errors import MediaError, MediaExpired, MediaRefused
 from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import SourceMessage
 from belino.net.guard import host_of, parse_url
-from belino.net.json_fields import UNKNOWN_MIME, Raw, count, line, mime, table, words, yes
+from belino.net.json_fields import UNKNOWN_MIME, Raw, count, from_base64, line, mime, table, words, yes
 from belino.net.rest import LinkedFile
 
 FILES_HOST = "lookaside.fbsbx.com"
@@ -18,6 +16,7 @@ FILE_PATH = "/whatsapp_business/attachments/"
 """The token is sent to no other page of that host."""
 NAME_CHARS = 255
 _MEDIA_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_HEX = re.compile(r"[0-9a-fA-F]{64}")
 _STEPS = re.compile(r"(?i)/(?:\.|%2e){1,2}(?:[/?]|%2f|$)|\\|%5c|%00")
 _USUAL = {"image": "image/jpeg", "video": "video/mp4", "audio": "audio/ogg", "sticker": "image/webp"}
 
@@ -49,10 +48,10 @@ def refs_of(message: Raw, source: SourceMessage) -> tuple[MediaRef, ...]:
 
 def as_sha256(told: str) -> str:
     """A checksum in lower-case hex: webhooks have it in base64, and answers in hex; empty if it is neither."""
-    with suppress(ValueError):
-        raw = bytes.fromhex(told) if len(told) == 64 else base64.b64decode(told, validate=True)
-        return raw.hex() if len(raw) == 32 else ""
-    return ""
+    if _HEX.fullmatch(told):
+        return told.lower()
+    raw = from_base64(told)
+    return raw.hex() if len(raw) == 32 else ""
 
 
 class CloudDownload(LinkedFile):
@@ -76,7 +75,7 @@ class CloudDownload(LinkedFile):
             told = (await self._client.look(media_id, phone_number_id=self._client.number)).told
         except WhatsAppRefused as error:
             if (error.code, error.subcode) == NO_SUCH_OBJECT or error.code == NO_SUCH_OBJECT[0]:
-                raise self._expired() from error
+                raise self.dead(0) from error
             raise MediaRefused(f"WhatsApp does not hand out {self.shown}: {error}") from error
         if checksum := as_sha256(words(told, "sha256")):
             self._checksums.add(checksum)
@@ -91,9 +90,6 @@ class CloudDownload(LinkedFile):
         return url
 
     def dead(self, status: int) -> MediaError:
-        return self._expired()
-
-    def _expired(self) -> MediaExpired:
         return MediaExpired(
             f"WhatsApp no longer has {self.shown}: it keeps files for a week; ask the sender to send it again"
         )

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ from belino.domain.message import (
     as_unsupported,
 )
 from belino.net.json_fields import Raw, as_table, line, table, tables, whole, words, yes
+from belino.net.message_lines import joined
 
 PLATFORM = "whatsapp"
 _STATES = {
@@ -38,6 +40,7 @@ _STATES = {
     "failed": DeliveryState.FAILED,
 }
 _PRESENCE = {"group_create": Presence.ADDED, "group_delete": Presence.REMOVED}
+_MENTION = re.compile(r"(?<!\w)@([0-9]{7,})\b")
 _ECHOES = ("message_echoes", "smb_message_echoes")
 
 
@@ -84,20 +87,18 @@ def _changes(payload: Raw) -> Iterator[tuple[str, Raw]]:
         yield from ((words(entry, "id"), change) for change in tables(entry, "changes"))
 
 
-def numbers_in(payload: Raw) -> frozenset[str]:
-    """The phone numbers of ours that a webhook is about, by Meta's ids."""
-    told = (table(table(change, "value"), "metadata") for _, change in _changes(payload))
-    return frozenset(words(each, "phone_number_id") for each in told) - {""}
-
-
-def account_news(payload: Raw) -> str:
-    """What Meta reports about the account as a whole, such as a restriction, in words; empty if nothing."""
+def notes(payload: Raw, me: CloudNumber) -> Iterator[tuple[str, str]]:
+    """What the operator should know of a webhook: events of other numbers, and restrictions of the account."""
     for _, change in _changes(payload):
         value = table(change, "value")
-        if words(change, "field") == "account_update" and (event := line(value, "event", most=64)):
-            kinds = [line(each, "restriction_type", most=64) for each in tables(value, "restriction_info")]
-            return ": ".join(filter(None, (event, ", ".join(kinds)))).lower().replace("_", " ")
-    return ""
+        number, event = words(table(value, "metadata"), "phone_number_id"), line(value, "event", most=64)
+        if number and number != me.id:
+            says = f"events of the phone number {number[:32]} come here and are not read"
+            yield "other numbers", f"{says}; give it an account of its own with public_url"
+        if words(change, "field") == "account_update" and event:
+            kinds = joined(*(line(each, "restriction_type", most=64) for each in tables(value, "restriction_info")))
+            news = joined(event, kinds, by=": ").lower().replace("_", " ")
+            yield "account", f"Meta reports {news}; see WhatsApp Manager"
 
 
 def _change(change: Raw, owner: str, view: CloudParseContext) -> tuple[Arrival, ...]:
@@ -172,27 +173,19 @@ def _message(raw: Raw, origin: Origin, me: CloudNumber) -> Message | Unsupported
     text, context, is_direct = text_of(raw), table(raw, "context"), origin.chat_type is ChatType.DIRECT
     refs = refs_of(raw, origin.source)
     is_forwarded = yes(context, "forwarded") or yes(context, "frequently_forwarded")
+    named = set(_MENTION.findall(text))
+    answers_me = bool(me.digits) and words(context, "from") == me.digits
     message = replace(
         origin.message(text, refs),
         channel_name=origin.author.name if is_direct and origin.author.name != UNKNOWN_NAME else None,
-        addressed=is_direct or _names_me(text, context, me),
+        addressed=is_direct or answers_me or me.digits in named,
         reply_to=words(context, "id") or None,
         forward=Quote() if is_forwarded else None,
-        mentions_another=not is_direct and _names_another(text, me),
+        mentions_another=not is_direct and bool(named - {me.digits}),
     )
     if tables(raw, "errors") or not (text or refs):
         return as_unsupported(message, what_it_is(raw), is_notice=is_notice(raw))
     return message
-
-
-def _names_me(text: str, context: Raw, me: CloudNumber) -> bool:
-    """Whether a message of a group is a reply to ours, or mentions our number."""
-    return bool(me.digits) and (words(context, "from") == me.digits or f"@{me.digits}" in text)
-
-
-def _names_another(text: str, me: CloudNumber) -> bool:
-    mentions = (word[1:].rstrip(".,;:!?)") for word in text.split() if word.startswith("@"))
-    return any(name.isdigit() and len(name) >= 7 and name != me.digits for name in mentions)
 
 
 def _echo(raw: Raw, view: CloudParseContext) -> Arrival:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from belino.adapters.whatsapp.capabilities import LIMITS, TEMPLATE_CHARS, TYPES, UPLOADS
 from belino.adapters.whatsapp.client import CloudClient
+from belino.adapters.whatsapp.errors import WINDOW_CLOSED, WORDS
 from belino.domain.errors import AdapterError, NothingToEdit, Unanswered, Undeliverable, WindowClosed
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey, SourceMessage
@@ -29,10 +30,8 @@ class Template:
         """The message with this text; WindowClosed if it does not fit."""
         said = " ".join(text.split())  # variables take no line breaks
         if not said or len(said) > TEMPLATE_CHARS:
-            raise WindowClosed(
-                f"more than 24 hours have passed since the person last wrote, and the template takes a text of up to "
-                f"{TEMPLATE_CHARS} characters; it can be sent once they write again"
-            )
+            most = f"the template takes a text of up to {TEMPLATE_CHARS} characters"
+            raise WindowClosed(f"{WORDS[WINDOW_CLOSED]}, and {most}; it can be sent once they write again")
         body = {"type": "body", "parameters": [{"type": "text", "text": said}]}
         language = {"code": self.language}
         return {"type": "template", "template": {"name": self.name, "language": language, "components": [body]}}

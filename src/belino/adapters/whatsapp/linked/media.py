@@ -1,7 +1,7 @@
 """Media of a linked device: files by WhatsApp's links, decrypted and encrypted in constant memory."""
 
 import secrets
-from base64 import b64decode, b64encode, urlsafe_b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from urllib.parse import quote
@@ -16,7 +16,7 @@ from belino.domain.ports import AdapterContext, HttpAnswer
 from belino.domain.reply import OutgoingFile
 from belino.net.client import error_for
 from belino.net.encrypted_stream import KEY_BYTES, FileEncryption, FileHashes, decrypted, encrypted_size, file_keys
-from belino.net.json_fields import from_json, words
+from belino.net.json_fields import from_base64, from_json, words
 from belino.net.rest import FileBody, LinkedFile, as_upload_errors
 
 LABELS = {kind: f"WhatsApp {kind.title()} Keys".encode() for kind in ("image", "video", "audio", "document")}
@@ -46,7 +46,7 @@ class LinkedDownload(LinkedFile):
         """The plain bytes."""
         if ONCE in self._ref.locator:
             raise MediaRefused("it can be viewed once, on the phone: belino does not fetch it")
-        plain, encrypted, key = (_bytes(self._field(name)) for name in ("plain", "encrypted", "key"))
+        plain, encrypted, key = (from_base64(self._field(name)) for name in ("plain", "encrypted", "key"))
         keys = file_keys(key, LABELS.get(self._field("type"), b""))
         hashes = FileHashes(plain=plain, encrypted=encrypted)
         async with super().open() as chunks, aclosing(decrypted(chunks, keys, hashes)) as opened:
@@ -73,7 +73,7 @@ class LinkedDownload(LinkedFile):
         return self._at(path)
 
     def _at(self, path: str) -> str:
-        digest = quote(urlsafe_b64encode(_bytes(self._field("encrypted"))).decode())
+        digest = quote(urlsafe_b64encode(from_base64(self._field("encrypted"))).decode())
         mark = "&" if "?" in path else "?"
         return f"{self._base}{path}{mark}hash={digest}&mms-type={self._field('type')}&__wa-mms="
 
@@ -135,9 +135,3 @@ def _facts(file: OutgoingFile) -> Mapping[str, object]:
         points = (file.waveform[at * len(file.waveform) // WAVEFORM_POINTS] for at in range(WAVEFORM_POINTS))
         facts["waveform"] = b64encode(bytes(point * 100 // 255 for point in points)).decode()
     return {name: value for name, value in facts.items() if value}
-
-
-def _bytes(text: str) -> bytes:
-    with suppress(ValueError):
-        return b64decode(text, validate=True)
-    return b""

@@ -112,19 +112,12 @@ class Device:
         props = DeviceProps(os="belino", platformType=DeviceProps.DESKTOP)
         self._client = NewClient(str(task["session"]), props=props, uuid="belino")
         told = {
-            "message": events.MessageEv,
-            "receipt": events.ReceiptEv,
-            "undecryptable": events.UndecryptableMessageEv,
-            "group": events.GroupInfoEv,
-            "joined": events.JoinedGroupEv,
-            "paired": events.PairStatusEv,
-            "disconnected": events.DisconnectedEv,
-            "logged out": events.LoggedOutEv,
-            "replaced": events.StreamReplacedEv,
-            "banned": events.TemporaryBanEv,
-            "outdated": events.ClientOutdatedEv,
+            "message": events.MessageEv, "receipt": events.ReceiptEv, "undecryptable": events.UndecryptableMessageEv,
+            "group": events.GroupInfoEv, "joined": events.JoinedGroupEv, "paired": events.PairStatusEv,
+            "disconnected": events.DisconnectedEv, "logged out": events.LoggedOutEv, "banned": events.TemporaryBanEv,
+            "replaced": events.StreamReplacedEv, "outdated": events.ClientOutdatedEv,
             "refused": events.ConnectFailureEv,
-        }
+        }  # fmt: skip
         for name, kind in told.items():
             self._client.event(kind)(lambda _, event, name=name: lines.tell(name, plain(event)))
         self._client.event(events.ConnectedEv)(lambda *_: self._connected())
