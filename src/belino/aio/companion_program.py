@@ -47,6 +47,7 @@ class CompanionLines:
     """What the program writes: answers at once, events one by one."""
 
     def __init__(self) -> None:
+        os.umask(0o077)
         # Libraries print to the standard output, too.
         self._out = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -73,14 +74,14 @@ class CompanionLines:
 
         threading.Thread(target=kept, daemon=True).start()
 
-    def serve(self, start: Callable[[Mapping[str, Any]], Mapping[str, Call]]) -> None:
+    def serve(self, start: Callable[["CompanionLines", Mapping[str, Any]], Mapping[str, Call]]) -> None:
         """Begin the task, answer calls until the input ends, and end the process, whatever its threads do.
 
         If the task fails by CallFailed, its kind is the event that says why.
         """
         calls: Mapping[str, Call] = {}
         try:
-            calls = start(json.loads(sys.stdin.readline()))
+            calls = start(self, json.loads(sys.stdin.readline()))
         except CallFailed as error:
             threading.Thread(target=self.tell, args=(error.kind, {"Message": str(error)}), daemon=True).start()
         workers = ThreadPoolExecutor(CALLS_AT_ONCE)

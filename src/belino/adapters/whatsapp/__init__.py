@@ -43,13 +43,10 @@ log = logging.getLogger(__name__)
 
 OFFICIAL_URL = "https://graph.facebook.com/v26.0"
 REF_LETTERS = "wa"
-SITES = frozenset({"facebook.com", "fbsbx.com", "whatsapp.net"})
-"""The platform's domains, which an account's proxy serves."""
+SITES = frozenset({"facebook.com", "fbsbx.com", "whatsapp.net"})  # the domains that an account's proxy serves
 API, EVENTS = "Cloud API", "webhook"
-TYPING_SECONDS = 20.0
-"""WhatsApp shows typing for 25 seconds."""
-STALE = timedelta(days=8)
-"""Meta repeats a call for seven days; what is older was not sent by it now."""
+TYPING_SECONDS = 20.0  # WhatsApp shows typing for 25 seconds
+STALE = timedelta(days=8)  # Meta repeats a call for seven days; what is older was not sent by it now
 _NUMBER_ID = re.compile(r"[0-9]{5,32}")
 _TEMPLATE = re.compile(r"[a-z0-9_]{1,512}")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(_[A-Z]{2,3})?")
@@ -92,14 +89,12 @@ class Config:
 
     mode: Literal["cloud", "linked"] = field(
         default="cloud",
-        metadata={"says": "How belino reaches WhatsApp: `cloud` is Meta's API, `linked` a device linked to a phone."},
+        metadata={"says": "`cloud` is Meta's API, `linked` a device that is linked to a phone."},
     )
     token: Secret | None = field(default=None, metadata={"says": "The access token of a system user."})
     phone_number_id: str = field(default="", metadata={"says": "Meta's id of the phone number, from API Setup."})
     app_secret: Secret | None = field(default=None, metadata={"says": "The secret that Meta signs its calls with."})
-    verify_token: Secret | None = field(
-        default=None, metadata={"says": "Your own word; Meta shows it in its first call."}
-    )
+    verify_token: Secret | None = field(default=None, metadata={"says": "Your own word; Meta shows it when it asks."})
     public_url: str | None = field(
         default=None, metadata={"says": "The URL at which Meta reaches belino, which registers it for this number."}
     )
@@ -108,13 +103,11 @@ class Config:
     link_previews: bool = field(default=True, metadata={"says": "Whether WhatsApp shows previews of links in answers."})
     read_receipts: bool = field(
         default=True,
-        metadata={"says": "Whether people see typing, and that their message is read, once the agent works on it."},
+        metadata={"says": "Whether people see typing, and that their message is read, while a turn runs."},
     )
     template: str | None = field(
         default=None,
-        metadata={
-            "says": "An approved template with one variable, for answers to people who have not written for 24 hours."
-        },
+        metadata={"says": "An approved template with one variable, for answers after the 24 hours."},
     )
     template_language: str = field(default="en", metadata={"says": "The language code of the template."})
     phone: str | None = field(
@@ -141,28 +134,21 @@ class Config:
         if not _LANGUAGE.fullmatch(self.template_language):
             raise ConfigError("template_language must be a code such as en or pt_BR")
         check_base_url("api_url", self.api_url)
-        if self.files_url is not None:
-            check_base_url("files_url", self.files_url)
+        check_base_url("files_url", self.files_url or self.api_url)
         if self.public_url is not None:
-            check_base_url("public_url", self.public_url, plain_nearby=not self.is_official)
+            check_base_url("public_url", self.public_url, plain_nearby=self.files_host != FILES_HOST)
 
     @property
     def files_host(self) -> str:
         """The only host that gets the token to download files."""
-        own = self.files_url or ("" if self.is_official else self.api_url)
-        return host_of(own) if own else FILES_HOST
-
-    @property
-    def is_official(self) -> bool:
-        """Whether the calls go to Meta itself."""
-        return host_of(self.api_url) == host_of(OFFICIAL_URL)
+        own = host_of(self.files_url or self.api_url)
+        return FILES_HOST if own == host_of(OFFICIAL_URL) else own
 
 
 def hosts(config: Config) -> frozenset[str]:
     """Hosts that may receive the token: those of the API and of its files."""
-    if config.mode == "linked":
-        return frozenset({host_of(config.media_url)})
-    return frozenset({host_of(config.api_url), config.files_host})
+    is_cloud = config.mode == "cloud"
+    return frozenset({host_of(config.api_url), config.files_host} if is_cloud else {host_of(config.media_url)})
 
 
 class Adapter:
@@ -178,15 +164,10 @@ class Adapter:
 
     def __init__(self, config: Config, context: AdapterContext) -> None:
         assert config.token is not None, "a configuration without a token is refused"
-        self._config = config
-        self._context = context
+        self._config, self._context = config, context
+        http, clock, works = context.http, context.clock, partial(context.report, API)
         self._client = CloudClient(
-            context.http,
-            context.clock,
-            api_url=config.api_url,
-            token=config.token,
-            number=config.phone_number_id,
-            works=lambda: context.report(API),
+            http, clock, api_url=config.api_url, token=config.token, number=config.phone_number_id, works=works
         )
         self._template = Template(name=config.template, language=config.template_language) if config.template else None
         self._limits = RateLimits("WhatsApp", context.clock, growth=4.0)
@@ -194,16 +175,11 @@ class Adapter:
         self._me = CloudNumber(id=config.phone_number_id)
         self._hooks = HookInbox()
         self._let_in = asyncio.Event()
-        self._last: Latest[str, str] = Latest()
-        """By person, their newest message that is not marked as read."""
-        self._typing: Latest[str, tuple[str, float]] = Latest()
-        """By person, the message that typing was shown for, and when."""
-        self._wrote: Latest[str, datetime] = Latest()
-        """When people wrote last; a report about an earlier message of ours is out of date."""
-        self._closed: Latest[str, None] = Latest()
-        """People to whom only a template can be sent, as far as Meta has told."""
-        self._texts: Latest[str, None] = Latest()
-        """Our latest messages that a template can replace, by id."""
+        self._last: Latest[str, str] = Latest()  # by person, their newest message that is not marked as read
+        self._typing: Latest[str, tuple[str, float]] = Latest()  # by person, the message it was shown at, and when
+        self._wrote: Latest[str, datetime] = Latest()  # when people wrote last: earlier reports are out of date
+        self._closed: Latest[str, None] = Latest()  # people to whom only a template can be sent, as Meta told
+        self._texts: Latest[str, None] = Latest()  # our latest messages that a template can replace, by id
         self._reactions = OnlyReactions()
 
     async def run(self, accept: Accept, cursor: str | None) -> None:

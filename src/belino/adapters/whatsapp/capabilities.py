@@ -8,10 +8,8 @@ from dataclasses import replace
 from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, SendAs
 
 MB = 1024 * 1024
-IMAGE_BYTES, SOUND_BYTES, DOCUMENT_BYTES = 5 * MB, 16 * MB, 100 * MB
-STICKER_BYTES, MOVING_STICKER_BYTES = 100 * 1024, 500 * 1024
-TEMPLATE_CHARS = 900
-"""A template has 1024 characters, of which the operator's own words are a part."""
+SOUND_BYTES, DOCUMENT_BYTES = 16 * MB, 100 * MB
+TEMPLATE_CHARS = 900  # a template has 1024 characters, of which the operator's own words are a part
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 UPLOADS = frozenset({
@@ -26,16 +24,14 @@ TEXTS = frozenset({
 """What is text, too: it is uploaded as such, under its own name."""
 
 _SOUNDS = frozenset({"audio/aac", "audio/amr", "audio/mpeg", "audio/mp4", "audio/ogg"})
-_WEBP = frozenset({"image/webp"})
+_WEBP = FileLimit(max_bytes=100 * 1024, moving_bytes=500 * 1024, mimes=frozenset({"image/webp"}))
 _OPUS = FileLimit(max_bytes=SOUND_BYTES, codecs=frozenset({"opus"}), caption=False)
 _FILES = {
-    SendAs.PHOTO: FileLimit(max_bytes=IMAGE_BYTES, mimes=frozenset({"image/jpeg", "image/png"})),
+    SendAs.PHOTO: FileLimit(max_bytes=5 * MB, mimes=frozenset({"image/jpeg", "image/png"})),
     SendAs.VIDEO: FileLimit(max_bytes=SOUND_BYTES, mimes=frozenset({"video/mp4", "video/3gpp"})),
     SendAs.AUDIO: FileLimit(max_bytes=SOUND_BYTES, mimes=_SOUNDS, caption=False, apart={"audio/ogg": _OPUS}),
     SendAs.VOICE: replace(_OPUS, mimes=frozenset({"audio/ogg"})),
-    SendAs.STICKER: FileLimit(
-        max_bytes=STICKER_BYTES, moving_bytes=MOVING_STICKER_BYTES, mimes=_WEBP, max_side=512, caption=False
-    ),
+    SendAs.STICKER: replace(_WEBP, max_side=512, caption=False),
     SendAs.DOCUMENT: FileLimit(max_bytes=DOCUMENT_BYTES, mimes=UPLOADS | TEXTS),
 }
 

@@ -12,8 +12,7 @@ from belino.net.json_fields import UNKNOWN_MIME, Raw, count, from_base64, line, 
 from belino.net.rest import LinkedFile
 
 FILES_HOST = "lookaside.fbsbx.com"
-FILE_PATH = "/whatsapp_business/attachments/"
-"""The token is sent to no other page of that host."""
+FILE_PATH = "/whatsapp_business/attachments/"  # the token is sent to no other page of that host
 NAME_CHARS = 255
 _MEDIA_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _HEX = re.compile(r"[0-9a-fA-F]{64}")
@@ -74,7 +73,7 @@ class CloudDownload(LinkedFile):
         try:
             told = (await self._client.look(media_id, phone_number_id=self._client.number)).told
         except WhatsAppRefused as error:
-            if (error.code, error.subcode) == NO_SUCH_OBJECT or error.code == NO_SUCH_OBJECT[0]:
+            if error.code == NO_SUCH_OBJECT:
                 raise self.dead(0) from error
             raise MediaRefused(f"WhatsApp does not hand out {self.shown}: {error}") from error
         if checksum := as_sha256(words(told, "sha256")):

@@ -60,8 +60,7 @@ class CloudParseContext:
     account: str
     me: CloudNumber
     received: datetime
-    texts: frozenset[str] = frozenset()
-    """The ids of our messages that can be sent as a template."""
+    texts: frozenset[str] = frozenset()  # the ids of our messages that can be sent as a template
 
     def conversation(self, channel: str) -> ConversationKey:
         return ConversationKey(platform=PLATFORM, account=self.account, channel=channel)
@@ -129,8 +128,7 @@ def _event(raw: Raw, owner: str, view: CloudParseContext, *, what: str = "") -> 
         sent=view.received,
         chat_type=ChatType.CHANNEL,
     )
-    what = what or (f"an event of the kind {kind}" if kind else "a call of an unknown form")
-    return origin.report(what, is_event=True)
+    return origin.report(what or (f"an event of the kind {kind}" if kind else "a call of unknown form"), is_event=True)
 
 
 def _people(value: Raw) -> Mapping[str, Author]:

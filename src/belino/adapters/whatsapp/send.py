@@ -14,8 +14,7 @@ from belino.net.json_fields import Raw, tables, words
 from belino.net.rest import Form, Latest
 
 PRODUCT = {"messaging_product": "whatsapp"}
-UPLOAD_SECONDS = 29 * 86_400.0
-"""Meta keeps an upload for thirty days."""
+UPLOAD_SECONDS = 29 * 86_400.0  # Meta keeps an upload for thirty days
 MOST_UPLOADS = 200
 
 
@@ -69,8 +68,6 @@ async def send(
     """Send one message; as the template, if one is given."""
     if parcel.kind is ParcelKind.EDIT:
         raise NothingToEdit("WhatsApp lets businesses edit no messages")
-    if len(parcel.files) > 1:
-        raise Undeliverable("WhatsApp takes one file to a message")
     fields = {**PRODUCT, **recipient(parcel.conversation)}
     if parcel.reply_to:
         fields["context"] = {"message_id": parcel.reply_to}

@@ -30,8 +30,7 @@ from belino.net.rest import Latest, OnlyReactions, RateLimits
 if TYPE_CHECKING:
     from belino.adapters.whatsapp import Config
 
-FILE_BYTES = 2000 * 1024 * 1024
-"""WhatsApp's help names 2 GB for files, and 16 MB for what its apps show."""
+FILE_BYTES = 2000 * 1024 * 1024  # WhatsApp's help names 2 GB for files, and 16 MB for what its apps show
 _OWN_FILES = {
     SendAs.PHOTO: replace(CLOUD.files[SendAs.PHOTO], max_bytes=CLOUD.files[SendAs.VIDEO].max_bytes),
     SendAs.VOICE: replace(CLOUD.files[SendAs.VOICE], waveform=True),
@@ -40,8 +39,7 @@ _OWN_FILES = {
 LIMITS = replace(CLOUD, files={**CLOUD.files, **_OWN_FILES}, fetch_bytes=FILE_BYTES)
 CONNECTION = "connection"
 MOST_UNREAD = 100
-CODE_SECONDS = 120.0
-"""Longer than the longest code is valid: none follows after the last one."""
+CODE_SECONDS = 120.0  # longer than the longest code is valid: none follows after the last one
 
 
 class LinkedAdapter:
@@ -51,15 +49,13 @@ class LinkedAdapter:
     limits: Limits = LIMITS
 
     def __init__(self, config: "Config", context: AdapterContext) -> None:
-        self._config = config
-        self._context = context
+        self._config, self._context = config, context
         self._limits = RateLimits("WhatsApp", context.clock)
         self._client: LinkedClient | None = None
         self._view = LinkedView(account=context.account)
         self._let_in = asyncio.Event()
         self._reactions = OnlyReactions()
-        self._unread: Latest[str, tuple[str, ...]] = Latest()
-        """By chat, messages that are not marked as read yet."""
+        self._unread: Latest[str, tuple[str, ...]] = Latest()  # by chat, messages that are not marked as read yet
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
         """Listen until cancelled. An event is acknowledged once its arrivals are on disk."""

@@ -21,8 +21,7 @@ _ENDS: Mapping[str, tuple[type[AdapterError], str]] = {
     "refused": (Unreached, "WhatsApp refuses the connection: {why}"),
     "stopped": (Unreached, "WhatsApp cannot be reached: {why}"),
 }
-_PASSING = ("SERVICE_UNAVAILABLE", "INTERNAL_SERVER_ERROR")
-"""Reasons after which the library connects again."""
+_PASSING = ("SERVICE_UNAVAILABLE", "INTERNAL_SERVER_ERROR")  # reasons after which the library connects again
 
 LinkedClient = Companion
 """A connection to WhatsApp as a linked device.

@@ -92,10 +92,7 @@ async def upload(
     """
     key, media_type = secrets.token_bytes(KEY_BYTES), type_in_links(TYPES[file.send_as])
     keys = file_keys(key, LABELS[media_type])
-    checked = FileEncryption(keys)
-    async for _ in checked.chunks(FileBody(file).chunks()):
-        pass
-    hashes = checked.hashes
+    hashes = await FileEncryption(keys).measured(FileBody(file).chunks())
     ticket = await client.call("media", {})
     token, auth = quote(urlsafe_b64encode(hashes.encrypted).decode()), quote(words(ticket, "auth"), safe="")
     # Of its hosts, WhatsApp names the one of `media_url` as the one that serves everybody.

@@ -102,32 +102,23 @@ class _Frame(Origin):
 
 def parse(event: Raw, view: LinkedView) -> Sequence[Arrival]:
     """The arrivals of an event; those of `history` are messages from before."""
-    told = table(event, "data")
-    match words(event, "event"):
-        case "message":
-            return (_said(told, view),)
-        case "history":
-            return tuple(_said(each, view) for each in tables(told, "messages"))
-        case "receipt":
-            return tuple(_statuses(told, _frame(told, view)))
-        case "undecryptable":
-            says = "a message that this device cannot read, such as one to be viewed once: open it on the phone"
-            return (as_unsupported(_message(NOTHING, _frame(table(told, "Info"), view)), says),)
-        case "group" | "joined":
-            return (_membership(told, view),)
-        case _:
-            return ()
+    told, name = table(event, "data"), words(event, "event")
+    if name in ("message", "history"):
+        return tuple(_said(each, view) for each in (tables(told, "messages") if name == "history" else (told,)))
+    if name in ("group", "joined"):
+        return (_membership(told, view),)
+    if name == "undecryptable":
+        says = "a message that this device cannot read, such as one to be viewed once: open it on the phone"
+        return (as_unsupported(_message(NOTHING, _frame(table(told, "Info"), view)), says),)
+    return tuple(_statuses(told, _frame(told, view))) if name == "receipt" else ()
 
 
 def _frame(info: Raw, view: LinkedView) -> _Frame:
     source, is_own = table(info, "MessageSource"), yes(table(info, "MessageSource"), "IsFromMe")
     chat, sender = words(source, "Chat"), view.me if is_own else words(source, "Sender")
-    by_number = [each for each in (sender, words(source, "SenderAlt")) if each.endswith(PEOPLE)]
-    person = next(iter(by_number), sender)
-    peer = chat
-    if chat.endswith(HIDDEN):
-        alternative = words(source, "RecipientAlt") if is_own else person
-        peer = alternative if alternative.endswith(PEOPLE) else chat
+    person = next((each for each in (sender, words(source, "SenderAlt")) if each.endswith(PEOPLE)), sender)
+    alternative = words(source, "RecipientAlt") if is_own else person
+    peer = alternative if chat.endswith(HIDDEN) and alternative.endswith(PEOPLE) else chat
     # To others, what the owner writes on the phone is the agent's; a chat with oneself is where the owner asks it.
     is_agent = is_own and not view.is_me(chat) and not view.is_me(peer)
     return _Frame(

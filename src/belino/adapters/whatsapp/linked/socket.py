@@ -8,7 +8,6 @@ was processed: at most one is here, then a hundred in neonize, then WhatsApp has
 import ctypes
 import importlib.metadata
 import importlib.util
-import os
 import platform
 import re
 import sys
@@ -29,8 +28,7 @@ DROPPED = frozenset({
     "senderKeyDistributionMessage", "waveform",
 })  # fmt: skip
 NUMBERS = frozenset({"fileLength", "Timestamp", "Expire"})
-NOWHERE = "http://127.0.0.1:9"
-"""A proxy that refuses every connection."""
+NOWHERE = "http://127.0.0.1:9"  # a proxy that refuses every connection
 _TICKET = re.compile(r'[?&]auth=([^&"\s]+)')
 _KINDS = {
     r"rate-overlimit|\b429\b": "limited",
@@ -164,19 +162,15 @@ class Device:
     def _typing(self, told: Mapping[str, Any]) -> object:
         from neonize.utils.enum import ChatPresence, ChatPresenceMedia
 
-        return self._client.send_chat_presence(
-            _jid(told["chat"]), ChatPresence.CHAT_PRESENCE_COMPOSING, ChatPresenceMedia(int(bool(told.get("voice"))))
-        )
+        media = ChatPresenceMedia(int(bool(told.get("voice"))))
+        return self._client.send_chat_presence(_jid(told["chat"]), ChatPresence.CHAT_PRESENCE_COMPOSING, media)
 
     def _groups(self, _: Mapping[str, Any]) -> object:
         return {plain(group)["JID"]: group.GroupName.Name for group in self._client.get_joined_groups()}
 
     def _ticket(self, _: Mapping[str, Any]) -> object:
-        """The ticket for uploads.
-
-        neonize uploads only what is in memory as a whole, and does not tell the ticket. But an upload over a proxy that
-        refuses every connection sends nothing, and its error names the address with it.
-        """
+        """The ticket for uploads, which neonize does not tell, and it uploads only what is in memory as a whole."""
+        # An upload over a proxy that refuses every connection sends nothing, and its error names the address with it.
         from neonize.exc import UploadError
         from neonize.utils.enum import MediaType
 
@@ -199,20 +193,14 @@ def _jid(text: str) -> Any:
     return build_jid(user, server)
 
 
-def main() -> None:
-    """Serve one session until the input ends."""
-    os.umask(0o077)
-    lines = CompanionLines()
+def start(lines: CompanionLines, task: Mapping[str, Any]) -> Mapping[str, Call]:
+    """Begin to serve one session."""
+    if problem := library_problem():
+        raise CallFailed("missing", problem)
+    import pylibmagic  # noqa: F401 - libmagic, for python-magic
 
-    def start(task: Mapping[str, Any]) -> Mapping[str, Call]:
-        if problem := library_problem():
-            raise CallFailed("missing", problem)
-        import pylibmagic  # noqa: F401 - libmagic, for python-magic
-
-        return Device(lines, task).start()
-
-    lines.serve(start)
+    return Device(lines, task).start()
 
 
 if __name__ == "__main__":
-    main()
+    CompanionLines().serve(start)
