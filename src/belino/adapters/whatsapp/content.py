@@ -114,11 +114,6 @@ def _system(system: Raw) -> str:
     return _CHANGES.get(kind) or line(system, "body") or "a note of WhatsApp"
 
 
-def is_notice(message: Raw) -> bool:
-    """Whether WhatsApp itself wrote it."""
-    return words(message, "type") in ("system", "request_welcome")
-
-
 def group_event(group: Raw) -> str:
     """What happened to a group, in words."""
     kind = words(group, "type").removeprefix("group_").replace("_", " ")[:64] or "changed"

@@ -10,7 +10,7 @@ from belino.net.json_fields import Raw, line, table, words
 from belino.net.rest import clock_findings, token_finding
 
 NUMBER_FIELDS = "verified_name,display_phone_number,quality_rating,name_status,status,webhook_configuration"
-_RENEW = "Make a token that never expires: `belino setup whatsapp` says where, and with which permissions."
+_RENEW = "Make a permanent token under System users: `belino setup whatsapp` says how, and with which permissions."
 _BAD_STATES = frozenset({"BANNED", "DISCONNECTED", "FLAGGED", "RATE_LIMITED", "RESTRICTED"})
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from belino.adapters.whatsapp.content import group_event, is_notice, text_of, what_it_is
+from belino.adapters.whatsapp.content import group_event, text_of, what_it_is
 from belino.adapters.whatsapp.errors import FAILURES, in_words
 from belino.adapters.whatsapp.media import refs_of
 from belino.domain.message import (
@@ -182,7 +182,7 @@ def _message(raw: Raw, origin: Origin, me: CloudNumber) -> Message | Unsupported
         mentions_another=not is_direct and bool(named - {me.digits}),
     )
     if tables(raw, "errors") or not (text or refs):
-        return as_unsupported(message, what_it_is(raw), is_notice=is_notice(raw))
+        return as_unsupported(message, what_it_is(raw), is_notice=words(raw, "type") in ("system", "request_welcome"))
     return message
 
 

@@ -68,6 +68,8 @@ async def send(
     """Send one message; as the template, if one is given."""
     if parcel.kind is ParcelKind.EDIT:
         raise NothingToEdit("WhatsApp lets businesses edit no messages")
+    if len(parcel.files) > 1:
+        raise Undeliverable("WhatsApp takes one file to a message")
     fields = {**PRODUCT, **recipient(parcel.conversation)}
     if parcel.reply_to:
         fields["context"] = {"message_id": parcel.reply_to}

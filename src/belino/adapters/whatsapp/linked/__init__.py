@@ -93,8 +93,7 @@ class LinkedAdapter:
                 await hand_in(accept, [(arrival, None) for arrival in arrivals])
                 for said in arrivals:
                     if name in ("group", "joined") and isinstance(said, Unsupported) and said.channel_name:
-                        named = {**view.groups, said.conversation.channel: said.channel_name}
-                        self._view = replace(view, groups=named)
+                        self._view = replace(view, groups={**view.groups, said.conversation.channel: said.channel_name})
                     if isinstance(said, Message) and not said.author.is_agent:
                         unread = (*self._unread.get(said.conversation.channel, ()), said.id)
                         self._unread.keep(said.conversation.channel, unread[-MOST_UNREAD:])
