@@ -12,18 +12,18 @@ from belino.domain.errors import RateLimited, Unanswered, Undeliverable, Unreach
 PROGRAM = """
 import os, sys, threading, time
 from belino.aio.companion_program import CallFailed, CompanionLines
-lines = CompanionLines()
+own = CompanionLines()
 print("noise of a library", flush=True)
 def refuse(told):
     raise CallFailed("limited", "too fast")
-def start(task):
+def start(lines, task):
     def follow():
         for number in range(task["events"]):
             lines.tell("news", {"number": number})
     threading.Thread(target=follow, daemon=True).start()
     return {"echo": lambda told: told, "refuse": refuse, "break": lambda told: 1 / 0, "die": lambda told: os._exit(3),
             "hang": lambda told: threading.Event().wait()}
-lines.serve(start)
+own.serve(start)
 """
 
 

@@ -60,9 +60,9 @@ class Companion:
         self._events: asyncio.Queue[Told | None] = asyncio.Queue(MOST_EVENTS)
         self._has_ended = False
 
-    async def events(self) -> AsyncIterator[Told]:
-        """Its events until it ends; one is acknowledged when the next is asked for."""
-        while (event := await self._events.get()) is not None:
+    async def events(self, *, seconds: float | None = None) -> AsyncIterator[Told]:
+        """Its events until it ends; one is acknowledged when the next is asked for. TimeoutError if none follows."""
+        while (event := await asyncio.wait_for(self._events.get(), seconds)) is not None:
             yield event
             await self._write({"ack": event.get("n")})
         raise Unreached("the program that keeps the connection has ended; it is started again")
@@ -112,6 +112,36 @@ class Companion:
             await self._input.drain()
         except (ConnectionError, RuntimeError):
             raise Unreached("the program that keeps the connection has ended") from None
+
+
+class CompanionSession:
+    """What is kept of a program's session beside its own files: whether it is linked, and why it ended for good."""
+
+    def __init__(self, folder: Path, files: str) -> None:
+        """The names of the program's files begin with `files`."""
+        self._folder, self._files = folder, files
+        self._linked, self._why = folder / "linked", folder / "ended"
+
+    @property
+    def is_linked(self) -> bool:
+        return self._linked.exists()
+
+    @property
+    def why(self) -> str:
+        """The sentence why it ended; empty while it goes on."""
+        return self._why.read_text(encoding="utf-8") if self._why.exists() else ""
+
+    def begin(self) -> None:
+        """It is linked, and works."""
+        self._linked.touch(mode=0o600)
+        self._why.unlink(missing_ok=True)
+
+    def end(self, why: str, *, is_void: bool) -> None:
+        """It ended; one that is void has to be linked again."""
+        self._why.touch(mode=0o600)
+        self._why.write_text(why, encoding="utf-8")
+        for file in (*self._folder.glob(f"{self._files}*"), self._linked) if is_void else ():
+            file.unlink(missing_ok=True)
 
 
 @asynccontextmanager

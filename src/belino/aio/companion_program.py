@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -9,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 CALLS_AT_ONCE = 8
+SAYS_CHARS = 300
+_URL = re.compile(r"(?:https?|wss?)://\S+")
 
 Call = Callable[[Mapping[str, Any]], object]
 
@@ -21,10 +24,30 @@ class CallFailed(Exception):
         self.kind = kind
 
 
+def said_by(error: Exception) -> str:
+    """What a library's error says, without addresses, which may hold tickets."""
+    return _URL.sub("…", str(error))[:SAYS_CHARS]
+
+
+def explained(call: Call, errors: type[Exception], kinds: Mapping[str, str]) -> Call:
+    """A call whose errors are told by their kind, which is found by a pattern in what they say."""
+
+    def tried(told: Mapping[str, Any]) -> object:
+        try:
+            return call(told)
+        except errors as error:
+            says = said_by(error)
+            kind = next((kind for mark, kind in kinds.items() if re.search(mark, says)), "refused")
+            raise CallFailed(kind, says) from None
+
+    return tried
+
+
 class CompanionLines:
     """What the program writes: answers at once, events one by one."""
 
     def __init__(self) -> None:
+        os.umask(0o077)
         # Libraries print to the standard output, too.
         self._out = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -39,9 +62,28 @@ class CompanionLines:
             self._write({"n": self._count, "event": event, "data": data})
             self._acked.acquire()
 
-    def serve(self, start: Callable[[Mapping[str, Any]], Mapping[str, Call]]) -> None:
-        """Begin the task, answer calls until the input ends, and end the process, whatever its threads do."""
-        calls = start(json.loads(sys.stdin.readline()))
+    def keep(self, connect: Callable[[], object], errors: type[Exception]) -> None:
+        """Connect on a thread of its own; that it ended is the event `stopped`."""
+
+        def kept() -> None:
+            try:
+                connect()
+                self.tell("stopped", {})
+            except errors as error:
+                self.tell("stopped", {"Message": said_by(error)})
+
+        threading.Thread(target=kept, daemon=True).start()
+
+    def serve(self, start: Callable[["CompanionLines", Mapping[str, Any]], Mapping[str, Call]]) -> None:
+        """Begin the task, answer calls until the input ends, and end the process, whatever its threads do.
+
+        If the task fails by CallFailed, its kind is the event that says why.
+        """
+        calls: Mapping[str, Call] = {}
+        try:
+            calls = start(self, json.loads(sys.stdin.readline()))
+        except CallFailed as error:
+            threading.Thread(target=self.tell, args=(error.kind, {"Message": str(error)}), daemon=True).start()
         workers = ThreadPoolExecutor(CALLS_AT_ONCE)
         for line in sys.stdin:
             told = json.loads(line)

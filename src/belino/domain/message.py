@@ -250,42 +250,6 @@ class Reaction:
     """The author's earlier reactions to the message are gone: the platform allows one at a time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Where, by whom and when something arrived, and under which id: the fields that all arrivals share."""
-
-    where: ConversationKey
-    own_id: str
-    author: Author
-    sent: datetime
-    chat_type: ChatType
-
-    def deletion(self, message_id: str) -> Deletion:
-        """The author took a message back."""
-        return Deletion(
-            conversation=self.where,
-            id=self.own_id,
-            message_id=message_id,
-            author=self.author,
-            sent=self.sent,
-            chat_type=self.chat_type,
-        )
-
-    def reaction(self, message_id: str, emoji: str) -> Reaction:
-        """The author's only reaction to a message; an empty one removes it."""
-        return Reaction(
-            conversation=self.where,
-            id=self.own_id,
-            message_id=message_id,
-            author=self.author,
-            sent=self.sent,
-            emoji=emoji,
-            added=bool(emoji),
-            chat_type=self.chat_type,
-            replaces=True,
-        )
-
-
 class DeliveryState(StrEnum):
     """What a platform reports later about a message we sent."""
 
@@ -346,6 +310,94 @@ class Unsupported:
     """The id of the server or workspace of its channel, as for a message."""
     moved: Moved | None = None
     """The platform's own note that the channel goes on under another id."""
+
+
+class ReportFacts(TypedDict, total=False):
+    """What may be known of something unsupported."""
+
+    channel_name: str | None
+    addressed: bool
+    is_notice: bool
+    is_event: bool
+    presence: Presence | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where, by whom and when something arrived, and under which id: the fields that all arrivals share."""
+
+    where: ConversationKey
+    own_id: str
+    author: Author
+    sent: datetime
+    chat_type: ChatType
+
+    def deletion(self, message_id: str) -> Deletion:
+        """The author took a message back."""
+        return Deletion(
+            conversation=self.where,
+            id=self.own_id,
+            message_id=message_id,
+            author=self.author,
+            sent=self.sent,
+            chat_type=self.chat_type,
+        )
+
+    def reaction(self, message_id: str, emoji: str) -> Reaction:
+        """The author's only reaction to a message; an empty one removes it."""
+        return Reaction(
+            conversation=self.where,
+            id=self.own_id,
+            message_id=message_id,
+            author=self.author,
+            sent=self.sent,
+            emoji=emoji,
+            added=bool(emoji),
+            chat_type=self.chat_type,
+            replaces=True,
+        )
+
+    @property
+    def source(self) -> SourceMessage:
+        """The message that brings its files."""
+        return SourceMessage(where=self.where, message_id=self.own_id, sent=self.sent)
+
+    def message(self, text: str, media: tuple[MediaRef, ...] = ()) -> Message:
+        """The author said something; in a direct chat it is addressed to the agent."""
+        return Message(
+            conversation=self.where,
+            id=self.own_id,
+            author=self.author,
+            sent=self.sent,
+            text=text,
+            media=media,
+            chat_type=self.chat_type,
+            addressed=self.chat_type is ChatType.DIRECT,
+        )
+
+    def report(self, what: str, **facts: Unpack[ReportFacts]) -> Unsupported:
+        """Something that is no message, or cannot be read."""
+        return Unsupported(
+            conversation=self.where,
+            id=self.own_id,
+            author=self.author,
+            sent=self.sent,
+            what=what,
+            chat_type=self.chat_type,
+            **facts,
+        )
+
+    def status(self, message_id: str, state: DeliveryState, *, reason: str = "") -> DeliveryStatus:
+        """What became of a message of ours; the author is who tells it."""
+        return DeliveryStatus(
+            conversation=self.where,
+            id=self.own_id,
+            message_id=message_id,
+            sent=self.sent,
+            state=state,
+            reason=reason,
+            author=self.author,
+        )
 
 
 def as_unsupported(message: Message, what: str, *, is_notice: bool = False) -> Unsupported:

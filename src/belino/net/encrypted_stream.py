@@ -13,12 +13,15 @@ from dataclasses import dataclass, field
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import CBC
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.padding import PKCS7
 
 from belino.domain.errors import MediaRefused
 
 MAC_BYTES = 10
 BLOCK_BYTES = 16
+KEY_BYTES = 32
 # A larger chunk is processed in pieces of this size, as each exists several times for a moment.
 PIECE_BYTES = 256 * 1024
 
@@ -39,6 +42,18 @@ class FileHashes:
     plain: bytes
     encrypted: bytes
     size: int = 0
+
+
+def file_keys(key: bytes, label: bytes) -> FileKeys:
+    """The keys of a file, to which HKDF-SHA256 without a salt stretches the one in its message.
+
+    The label is that of the type of file, so that a key opens a file as one type only; what follows the three is for
+    references.
+    """
+    if len(key) != KEY_BYTES or not label:
+        raise MediaRefused("the message has no usable key for this file")
+    okm = HKDF(algorithm=SHA256(), length=112, salt=None, info=label).derive(key)
+    return FileKeys(iv=okm[:16], cipher=okm[16:48], mac=okm[48:80])
 
 
 def encrypted_size(size: int) -> int:
@@ -83,6 +98,12 @@ class FileEncryption:
     @property
     def hashes(self) -> FileHashes:
         return FileHashes(plain=self._plain.digest(), encrypted=self._encrypted.digest(), size=self._size)
+
+    async def measured(self, plain: AsyncIterator[bytes]) -> FileHashes:
+        """The hashes, by an encryption whose ciphertext is dropped."""
+        async for _ in self.chunks(plain):
+            pass
+        return self.hashes
 
     async def chunks(self, plain: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """The ciphertext, and at its end the MAC."""

@@ -1,5 +1,6 @@
 """JSON fields: read untrusted JSON; a value of an unexpected type counts as absent."""
 
+import base64
 import json
 import re
 from collections.abc import Mapping
@@ -67,6 +68,14 @@ def texts(raw: Raw, key: str) -> tuple[str, ...]:
 def texts_by_key(raw: Raw) -> dict[str, str]:
     """Every value as a text, by its key; empty for one that is none."""
     return {key: words(raw, key) for key in raw}
+
+
+def from_base64(text: str) -> bytes:
+    """The bytes of a base64 text; empty if it is none."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        return b""
 
 
 def line(raw: Raw, key: str, *, most: int = 300) -> str:

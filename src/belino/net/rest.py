@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from ipaddress import ip_address
 from typing import ClassVar, Literal, Protocol, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from belino.domain.errors import (
     AdapterError,
@@ -35,7 +35,7 @@ from belino.domain.ports import Accept, Clock, Hook, HookAnswer, HttpAnswer
 from belino.domain.reply import OutgoingFile
 from belino.net.client import LONGEST_WAIT
 from belino.net.redact import Secret, same_secret
-from belino.net.stream import range_headers, resumed, retried
+from belino.net.stream import range_headers, resumed, retried, verified
 
 # The longest wait for a turn; it also bounds how many calls wait.
 QUEUE_SECONDS = 30.0
@@ -43,6 +43,7 @@ MINUTE = 60.0
 MOST_LIMITED = 1_000
 SKEW_SECONDS = 60.0
 LONGEST_GROWN = 1_024.0
+MOST_TAKEN = 10_000
 
 FILES = "\x00files"
 
@@ -54,6 +55,8 @@ Get = Callable[[str, Mapping[str, str]], AbstractAsyncContextManager[HttpAnswer]
 
 _SPELLINGS = {"hex": re.compile(r"[0-9a-f]{64}"), "base64": re.compile(r"[A-Za-z0-9+/]{43}=")}
 """Those of a SHA-256."""
+
+_CHALLENGE = re.compile(r"[\w.~-]{1,256}", re.ASCII)
 
 # Browsers encode names this way (HTML, "multipart/form-data"): plain UTF-8, with quotes and line breaks escaped.
 _QUOTED = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A", "\0": ""})
@@ -284,6 +287,8 @@ class HookInbox:
     def __init__(self) -> None:
         self._accept: Accept | None = None
         self._one_by_one = asyncio.Lock()
+        self._taken: Latest[str, None] = Latest(MOST_TAKEN)
+        """The signatures of calls that were stored."""
 
     @property
     def is_open(self) -> bool:
@@ -298,12 +303,33 @@ class HookInbox:
         finally:
             self._accept = None
 
-    async def take(self, work: Callable[[Accept], Awaitable[object]]) -> HookAnswer:
+    def handshake(self, hook: Hook, token: Secret | None) -> HookAnswer:
+        """The answer to who asks whether we expect calls, and knows the token.
+
+        https://www.w3.org/TR/websub/#hub-verifies-intent
+        """
+        try:
+            asked = dict(parse_qsl(hook.query, max_num_fields=20))
+        except ValueError:
+            return HookAnswer(status=400)
+        challenge = asked.get("hub.challenge", "")
+        if not same_secret(asked.get("hub.verify_token", ""), token.reveal() if token is not None else ""):
+            return HookAnswer(status=403)
+        if asked.get("hub.mode") != "subscribe" or not _CHALLENGE.fullmatch(challenge):
+            return HookAnswer(status=400)
+        return HookAnswer(status=200, body=challenge.encode())
+
+    def has_taken(self, signature: str) -> bool:
+        """Whether a call is a replay, or a repetition of one that was acknowledged."""
+        return signature in self._taken
+
+    async def take(self, work: Callable[[Accept], Awaitable[object]], *, signature: str = "") -> HookAnswer:
         """Process one call: 200 once its arrivals are committed, 503 while the adapter does not run."""
         async with self._one_by_one:
             if self._accept is None:
                 return HookAnswer(status=503)
             await work(self._accept)
+        self._taken.keep(signature, None)
         return HookAnswer(status=200)
 
 
@@ -325,13 +351,18 @@ class LinkedFile(ABC):
         self._clock = clock
         self._get = get
         self._link: str | None = None
+        self._checksums: set[str] = set()
+        """Those that the platform tells; the bytes must have each."""
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[AsyncIterator[bytes]]:
         """The bytes; files that the platform never provides are refused before the first one."""
         self._link = await self.first_link()
-        async with aclosing(resumed(self._open_at, clock=self._clock)) as chunks:
-            yield chunks
+        async with (
+            aclosing(resumed(self._open_at, clock=self._clock)) as chunks,
+            aclosing(verified(chunks, self._checksums, self.shown)) as checked,
+        ):
+            yield checked if self._checksums else chunks
 
     @abstractmethod
     async def link(self) -> str:

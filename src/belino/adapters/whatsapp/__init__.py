@@ -11,25 +11,19 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import chain, repeat
+from itertools import count
 from typing import ClassVar, Literal
 
 from belino.adapters.whatsapp.capabilities import LIMITS, WORKS
-from belino.adapters.whatsapp.client import CloudClient
+from belino.adapters.whatsapp.client import SIGNATURE, CloudClient
 from belino.adapters.whatsapp.doctor import check_number
-from belino.adapters.whatsapp.hooks import SIGNATURE, handshake
+from belino.adapters.whatsapp.errors import WINDOW_CLOSED, WORDS
 from belino.adapters.whatsapp.linked import LinkedAdapter
 from belino.adapters.whatsapp.linked.media import MEDIA_URL
 from belino.adapters.whatsapp.media import FILES_HOST, CloudDownload
-from belino.adapters.whatsapp.parse import (
-    PLATFORM,
-    CloudNumber,
-    CloudParseContext,
-    account_news,
-    numbers_in,
-    parse,
-)
+from belino.adapters.whatsapp.parse import PLATFORM, CloudNumber, CloudParseContext, notes, parse
 from belino.adapters.whatsapp.send import Template, Uploads, is_group, mark_read, react, send
+from belino.aio.retry import backoff
 from belino.domain.emoji import emoji_character
 from belino.domain.errors import AdapterError, ConfigError, Undeliverable, WindowClosed
 from belino.domain.limits import Capabilities, Limits
@@ -49,51 +43,42 @@ log = logging.getLogger(__name__)
 
 OFFICIAL_URL = "https://graph.facebook.com/v26.0"
 REF_LETTERS = "wa"
-SITES = frozenset({"facebook.com", "fbsbx.com", "whatsapp.net"})
-"""The platform's domains, which an account's proxy serves."""
+SITES = frozenset({"facebook.com", "fbsbx.com", "whatsapp.net"})  # the domains that an account's proxy serves
 API, EVENTS = "Cloud API", "webhook"
-TYPING_SECONDS = 20.0
-"""WhatsApp shows typing for 25 seconds."""
-KEPT_CALLS = 10_000
-REGISTERING = 1.0, 5.0, 15.0, 60.0
-"""Seconds between tries to register public_url."""
-STALE = timedelta(days=8)
-"""Meta repeats a call for seven days; what is older was not sent by it now."""
+TYPING_SECONDS = 20.0  # WhatsApp shows typing for 25 seconds
+STALE = timedelta(days=8)  # Meta repeats a call for seven days; what is older was not sent by it now
 _NUMBER_ID = re.compile(r"[0-9]{5,32}")
 _TEMPLATE = re.compile(r"[a-z0-9_]{1,512}")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(_[A-Z]{2,3})?")
 
+_ask = partial(Question, when=("mode", "cloud"))
 SETUP = (
-    Question(
+    _ask(
         key="phone_number_id",
         ask="Which id does the phone number have? (digits; it is not the phone number)",
         tells="Make the app: https://developers.facebook.com/apps, Create App, use case Connect with customers\n"
         "through WhatsApp. The id stands under WhatsApp, API Setup, below the number.",
-        when=("mode", "cloud"),
     ),
-    Question(
+    _ask(
         key="token",
         ask="Which access token does the system user have?",
         secret=True,
         tells="Meta Business Suite, Settings, System users, Add; assign the app and the WhatsApp account to it;\n"
         "Generate token, never expires, with whatsapp_business_messaging and whatsapp_business_management.",
-        when=("mode", "cloud"),
     ),
-    Question(
+    _ask(
         key="app_secret",
         ask="Which App Secret does the app have?",
         secret=True,
         tells="App Dashboard, App settings, Basic, App secret, Show. Meta signs its calls with it.",
-        when=("mode", "cloud"),
     ),
-    Question(
+    _ask(
         key="verify_token",
         ask="Which verify token shall Meta show when it first calls? (any long word that you choose)",
         secret=True,
         tells="Set public_url to the https:// address at which Meta reaches belino, which then registers itself; or\n"
         "enter https://YOUR-HOST/hooks/whatsapp/default and this word under WhatsApp, Configuration, Webhook.\n"
         "In either case subscribe there to the field messages.",
-        when=("mode", "cloud"),
     ),
 )
 
@@ -104,14 +89,12 @@ class Config:
 
     mode: Literal["cloud", "linked"] = field(
         default="cloud",
-        metadata={"says": "How belino reaches WhatsApp: `cloud` is Meta's API, `linked` a device linked to a phone."},
+        metadata={"says": "`cloud` is Meta's API, `linked` a device that is linked to a phone."},
     )
     token: Secret | None = field(default=None, metadata={"says": "The access token of a system user."})
     phone_number_id: str = field(default="", metadata={"says": "Meta's id of the phone number, from API Setup."})
     app_secret: Secret | None = field(default=None, metadata={"says": "The secret that Meta signs its calls with."})
-    verify_token: Secret | None = field(
-        default=None, metadata={"says": "Your own word; Meta shows it in its first call."}
-    )
+    verify_token: Secret | None = field(default=None, metadata={"says": "Your own word; Meta shows it when it asks."})
     public_url: str | None = field(
         default=None, metadata={"says": "The URL at which Meta reaches belino, which registers it for this number."}
     )
@@ -120,13 +103,11 @@ class Config:
     link_previews: bool = field(default=True, metadata={"says": "Whether WhatsApp shows previews of links in answers."})
     read_receipts: bool = field(
         default=True,
-        metadata={"says": "Whether people see typing, and that their message is read, once the agent works on it."},
+        metadata={"says": "Whether people see typing, and that their message is read, while a turn runs."},
     )
     template: str | None = field(
         default=None,
-        metadata={
-            "says": "An approved template with one variable, for answers to people who have not written for 24 hours."
-        },
+        metadata={"says": "An approved template with one variable, for answers after the 24 hours."},
     )
     template_language: str = field(default="en", metadata={"says": "The language code of the template."})
     phone: str | None = field(
@@ -153,28 +134,21 @@ class Config:
         if not _LANGUAGE.fullmatch(self.template_language):
             raise ConfigError("template_language must be a code such as en or pt_BR")
         check_base_url("api_url", self.api_url)
-        if self.files_url is not None:
-            check_base_url("files_url", self.files_url)
+        check_base_url("files_url", self.files_url or self.api_url)
         if self.public_url is not None:
-            check_base_url("public_url", self.public_url, plain_nearby=not self.is_official)
+            check_base_url("public_url", self.public_url, plain_nearby=self.files_host != FILES_HOST)
 
     @property
     def files_host(self) -> str:
         """The only host that gets the token to download files."""
-        own = self.files_url or ("" if self.is_official else self.api_url)
-        return host_of(own) if own else FILES_HOST
-
-    @property
-    def is_official(self) -> bool:
-        """Whether the calls go to Meta itself."""
-        return host_of(self.api_url) == host_of(OFFICIAL_URL)
+        own = host_of(self.files_url or self.api_url)
+        return FILES_HOST if own == host_of(OFFICIAL_URL) else own
 
 
 def hosts(config: Config) -> frozenset[str]:
     """Hosts that may receive the token: those of the API and of its files."""
-    if config.mode == "linked":
-        return frozenset({host_of(config.media_url)})
-    return frozenset({host_of(config.api_url), config.files_host})
+    is_cloud = config.mode == "cloud"
+    return frozenset({host_of(config.api_url), config.files_host} if is_cloud else {host_of(config.media_url)})
 
 
 class Adapter:
@@ -190,34 +164,22 @@ class Adapter:
 
     def __init__(self, config: Config, context: AdapterContext) -> None:
         assert config.token is not None, "a configuration without a token is refused"
-        self._config = config
-        self._context = context
+        self._config, self._context = config, context
+        http, clock, works = context.http, context.clock, partial(context.report, API)
         self._client = CloudClient(
-            context.http,
-            context.clock,
-            api_url=config.api_url,
-            token=config.token,
-            number=config.phone_number_id,
-            works=lambda: context.report(API),
+            http, clock, api_url=config.api_url, token=config.token, number=config.phone_number_id, works=works
         )
         self._template = Template(name=config.template, language=config.template_language) if config.template else None
         self._limits = RateLimits("WhatsApp", context.clock, growth=4.0)
         self._uploads = Uploads(self._client)
         self._me = CloudNumber(id=config.phone_number_id)
         self._hooks = HookInbox()
-        self._taken: Latest[str, None] = Latest(KEPT_CALLS)
-        """The signatures of calls that were stored."""
         self._let_in = asyncio.Event()
-        self._last: Latest[str, str] = Latest()
-        """By person, their newest message that is not marked as read."""
-        self._typing: Latest[str, tuple[str, float]] = Latest()
-        """By person, the message that typing was shown for, and when."""
-        self._wrote: Latest[str, datetime] = Latest()
-        """When people wrote last; a report about an earlier message of ours is out of date."""
-        self._closed: Latest[str, None] = Latest()
-        """People to whom only a template can be sent, as far as Meta has told."""
-        self._texts: Latest[str, None] = Latest()
-        """Our latest messages that a template can replace, by id."""
+        self._last: Latest[str, str] = Latest()  # by person, their newest message that is not marked as read
+        self._typing: Latest[str, tuple[str, float]] = Latest()  # by person, the message it was shown at, and when
+        self._wrote: Latest[str, datetime] = Latest()  # when people wrote last: earlier reports are out of date
+        self._closed: Latest[str, None] = Latest()  # people to whom only a template can be sent, as Meta told
+        self._texts: Latest[str, None] = Latest()  # our latest messages that a template can replace, by id
         self._reactions = OnlyReactions()
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
@@ -258,10 +220,8 @@ class Adapter:
                 if template is None and self._template is not None and parcel.kind is ParcelKind.TEXT:
                     self._texts.keep(receipt.message_id, None)
                 return receipt
-        raise WindowClosed(
-            "more than 24 hours have passed since the person last wrote, and WhatsApp then accepts only a template; "
-            f"name one in adapters.{PLATFORM}.template, or it is sent once they have written"
-        )
+        cure = f"name one in adapters.{PLATFORM}.template, or it is sent once they have written"
+        raise WindowClosed(f"{WORDS[WINDOW_CLOSED]}, and WhatsApp then accepts only a template; {cure}")
 
     async def react(self, conversation: ConversationKey, message_id: str, emoji: str, *, added: bool = True) -> None:
         """Set or remove our reaction, of which WhatsApp shows one to a message."""
@@ -313,7 +273,7 @@ class Adapter:
     def screen_hook(self, hook: Hook) -> HookAnswer | None:
         """Answer a handshake, and refuse a call that is not signed; verifying the signature needs the body."""
         if hook.method == "GET":
-            return handshake(hook, self._config.verify_token)
+            return self._hooks.handshake(hook, self._config.verify_token)
         if hook.method != "POST":
             return HookAnswer(status=405)
         return None if SIGNATURE.may_be(hook) else HookAnswer(status=401)
@@ -324,17 +284,14 @@ class Adapter:
             return answer
         if not SIGNATURE.is_of(hook, self._config.app_secret):
             return HookAnswer(status=401)
-        signature = SIGNATURE.of(hook)
-        if signature in self._taken:  # a replay, or a repetition of what we acknowledged
+        if self._hooks.has_taken(SIGNATURE.of(hook)):
             return HookAnswer(status=200)
         payload, view = from_json(hook.body), self._view()
         arrivals = parse(payload, view)
         if max(arrival.sent for arrival in arrivals) < view.received - STALE:
             return HookAnswer(status=403)
-        answer = await self._hooks.take(lambda accept: self._take(payload, arrivals, view, accept))
-        if answer.status == 200:
-            self._taken.keep(signature, None)
-        return answer
+        take = partial(self._take, payload, arrivals, view)
+        return await self._hooks.take(take, signature=SIGNATURE.of(hook))
 
     def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
         """The arrivals of a recorded call."""
@@ -349,23 +306,20 @@ class Adapter:
             "override_callback_uri": hook_path(PLATFORM, self._context.account, base=self._config.public_url),
             "verify_token": self._config.verify_token.reveal(),
         }
-        for wait in chain(REGISTERING, repeat(REGISTERING[-1])):  # Meta calls us first, which may not work at once
+        for attempt in count(1):  # Meta calls us first, which may not work at once
             try:
                 with on_behalf(None):  # a call that holds a secret is not recorded
                     await self._client.post("", {"webhook_configuration": where})
             except AdapterError as error:
                 self._context.report(EVENTS, f"Meta does not send events to public_url: {error}")
-                await self._context.clock.sleep(wait)
+                await self._context.clock.sleep(backoff(attempt))
             else:
                 self._context.report(EVENTS)
                 break
 
     async def _take(self, payload: Raw, arrivals: Sequence[Arrival], view: CloudParseContext, accept: Accept) -> None:
-        if foreign := sorted(numbers_in(payload) - {self._me.id}):
-            says = f"events of the phone number {foreign[0][:32]} come here and are not read; give it an account"
-            self._context.report("other numbers", f"{says} of its own with public_url", is_note=True)
-        if news := account_news(payload):
-            self._context.report("account", f"Meta reports {news}; see WhatsApp Manager", is_note=True)
+        for subject, says in notes(payload, self._me):
+            self._context.report(subject, says, is_note=True)
         self._context.parsed(payload, lambda: {**asdict(view.me), "texts": sorted(view.texts)}, arrivals)
         reopened = {arrival.conversation for arrival in arrivals if self._reopens(arrival)}
         await hand_in(accept, [(arrival, None) for arrival in arrivals])
@@ -392,8 +346,5 @@ class Adapter:
 
     def _view(self) -> CloudParseContext:
         return CloudParseContext(
-            account=self._context.account,
-            me=self._me,
-            received=self._context.clock.now(),
-            texts=frozenset(self._texts),
+            account=self._context.account, me=self._me, received=self._context.clock.now(), texts=frozenset(self._texts)
         )

@@ -8,54 +8,40 @@ from dataclasses import replace
 from belino.domain.limits import YES, Capabilities, Capability, FileLimit, Limits, Markup, Once, SendAs
 
 MB = 1024 * 1024
-IMAGE_BYTES, SOUND_BYTES, DOCUMENT_BYTES = 5 * MB, 16 * MB, 100 * MB
-STICKER_BYTES, MOVING_STICKER_BYTES, STICKER_SIDE = 100 * 1024, 500 * 1024, 512
-TEXT_CHARS, CAPTION_CHARS = 4_096, 1_024
-TEMPLATE_CHARS = 900
-"""A template has 1024 characters, of which the operator's own words are a part."""
+SOUND_BYTES, DOCUMENT_BYTES = 16 * MB, 100 * MB
+TEMPLATE_CHARS = 900  # a template has 1024 characters, of which the operator's own words are a part
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
-UPLOADS = frozenset(
-    {
-        "text/plain", "application/pdf", "application/msword", "application/vnd.ms-excel",
-        "application/vnd.ms-powerpoint", f"{_OFFICE}wordprocessingml.document", f"{_OFFICE}spreadsheetml.sheet",
-        f"{_OFFICE}presentationml.presentation",
-    }
-)  # fmt: skip
+UPLOADS = frozenset({
+    "text/plain", "application/pdf", "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint",
+    f"{_OFFICE}wordprocessingml.document", f"{_OFFICE}spreadsheetml.sheet", f"{_OFFICE}presentationml.presentation",
+})  # fmt: skip
 """The documents that Meta takes."""
-TEXTS = frozenset(
-    {
-        "text/csv", "text/markdown", "text/html", "text/xml", "text/calendar", "text/x-python", "application/json",
-        "application/xml", "application/x-yaml",
-    }
-)  # fmt: skip
+TEXTS = frozenset({
+    "text/csv", "text/markdown", "text/html", "text/xml", "text/calendar", "text/x-python", "application/json",
+    "application/xml", "application/x-yaml",
+})  # fmt: skip
 """What is text, too: it is uploaded as such, under its own name."""
 
+_SOUNDS = frozenset({"audio/aac", "audio/amr", "audio/mpeg", "audio/mp4", "audio/ogg"})
+_WEBP = FileLimit(max_bytes=100 * 1024, moving_bytes=500 * 1024, mimes=frozenset({"image/webp"}))
 _OPUS = FileLimit(max_bytes=SOUND_BYTES, codecs=frozenset({"opus"}), caption=False)
 _FILES = {
-    SendAs.PHOTO: FileLimit(max_bytes=IMAGE_BYTES, mimes=frozenset({"image/jpeg", "image/png"})),
+    SendAs.PHOTO: FileLimit(max_bytes=5 * MB, mimes=frozenset({"image/jpeg", "image/png"})),
     SendAs.VIDEO: FileLimit(max_bytes=SOUND_BYTES, mimes=frozenset({"video/mp4", "video/3gpp"})),
-    SendAs.AUDIO: FileLimit(
-        max_bytes=SOUND_BYTES,
-        mimes=frozenset({"audio/aac", "audio/amr", "audio/mpeg", "audio/mp4", "audio/ogg"}),
-        caption=False,
-        apart={"audio/ogg": _OPUS},
-    ),
+    SendAs.AUDIO: FileLimit(max_bytes=SOUND_BYTES, mimes=_SOUNDS, caption=False, apart={"audio/ogg": _OPUS}),
     SendAs.VOICE: replace(_OPUS, mimes=frozenset({"audio/ogg"})),
-    SendAs.STICKER: FileLimit(
-        max_bytes=STICKER_BYTES,
-        moving_bytes=MOVING_STICKER_BYTES,
-        mimes=frozenset({"image/webp"}),
-        max_side=STICKER_SIDE,
-        caption=False,
-    ),
+    SendAs.STICKER: replace(_WEBP, max_side=512, caption=False),
     SendAs.DOCUMENT: FileLimit(max_bytes=DOCUMENT_BYTES, mimes=UPLOADS | TEXTS),
 }
 
+TYPES = {form: form.value for form in SendAs} | {SendAs.PHOTO: "image", SendAs.VOICE: "audio"}
+"""What WhatsApp calls a file of this form."""
+
 LIMITS = Limits(
-    text_chars=TEXT_CHARS,
-    split_chars=TEXT_CHARS,
-    caption_chars=CAPTION_CHARS,
+    text_chars=4_096,
+    split_chars=4_096,
+    caption_chars=1_024,
     markup=Markup.LIGHT,
     once=Once.UNCERTAIN,
     files=_FILES,

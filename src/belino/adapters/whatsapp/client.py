@@ -10,8 +10,9 @@ from belino.net.client import error_for, header, retry_after
 from belino.net.json_api import JsonAnswer, JsonApi
 from belino.net.json_fields import Raw, as_tables, from_json, table, whole
 from belino.net.redact import Secret
-from belino.net.rest import Form
+from belino.net.rest import Form, HookSignature
 
+SIGNATURE = HookSignature(header="x-hub-signature-256", prefix="sha256=")  # of Meta's own calls, the webhooks
 USAGE = "x-business-use-case-usage"
 
 

@@ -14,20 +14,15 @@ _CHANGES = {
     "customer_identity_changed": "the person's security code changed",
     "user_identity_changed": "the person's security code changed",
 }
-_KINDS = {
-    "poll_creation": "a poll",
-    "poll_update": "a vote in a poll",
-    "pin": "a message was pinned",
-    "group_invite": "an invitation to a group",
-    "keep_in_chat": "a message was kept",
-    "list": "a list to choose from",
-    "hsm": "a template",
-    "media_placeholder": "a file that WhatsApp does not show",
-    "request_welcome": "the person opened the chat for the first time",
-    "ephemeral": "a message that disappears",
-    "view_once": "a file that can be viewed once",
+KINDS = {
+    "album": "an album, whose items follow", "sender_key_distribution": "keys of a group",
+    "poll_creation": "a poll", "poll_update": "a vote in a poll", "pin": "a message was pinned",
+    "pin_in_chat": "a message was pinned", "keep_in_chat": "a message was kept", "call_log_messsage": "a call",
+    "group_invite": "an invitation to a group", "list": "a list to choose from", "hsm": "a template",
+    "media_placeholder": "a file that WhatsApp does not show", "ephemeral": "a message that disappears",
+    "request_welcome": "the person opened the chat for the first time", "view_once": "a file that can be viewed once",
     "call_permission_reply": "an answer to whether the business may call",
-}
+}  # fmt: skip
 
 
 def text_of(message: Raw) -> str:
@@ -107,7 +102,7 @@ def what_it_is(message: Raw) -> str:
     said = in_words(errors[0]) if errors else ""
     inside = line(table(message, "unsupported"), "type") or line(table(message, "interactive"), "type")
     inside = inside or ("" if kind in ("unsupported", "unknown") else kind)
-    named = _KINDS.get(inside) or inside.replace("_", " ")[:64] or "a message that the Cloud API does not show"
+    named = KINDS.get(inside) or inside.replace("_", " ")[:64] or "a message that the Cloud API does not show"
     return f"{named}: {said}" if said else named
 
 
@@ -117,11 +112,6 @@ def _system(system: Raw) -> str:
     if kind in NUMBER_CHANGED and new:
         return f"the person's phone number changed to {new}; to let them in there, pair that number"
     return _CHANGES.get(kind) or line(system, "body") or "a note of WhatsApp"
-
-
-def is_notice(message: Raw) -> bool:
-    """Whether WhatsApp itself wrote it."""
-    return words(message, "type") in ("system", "request_welcome")
 
 
 def group_event(group: Raw) -> str:

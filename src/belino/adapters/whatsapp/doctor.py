@@ -10,10 +10,7 @@ from belino.net.json_fields import Raw, line, table, words
 from belino.net.rest import clock_findings, token_finding
 
 NUMBER_FIELDS = "verified_name,display_phone_number,quality_rating,name_status,status,webhook_configuration"
-_RENEW = (
-    "Make a permanent token: Meta Business Suite, Settings, System users, Generate token, with the permissions "
-    "whatsapp_business_messaging and whatsapp_business_management; run `belino setup whatsapp` with it."
-)
+_RENEW = "Make a permanent token under System users: `belino setup whatsapp` says how, and with which permissions."
 _BAD_STATES = frozenset({"BANNED", "DISCONNECTED", "FLAGGED", "RATE_LIMITED", "RESTRICTED"})
 
 

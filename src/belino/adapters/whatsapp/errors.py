@@ -12,8 +12,7 @@ from belino.net.redact import redact
 
 WINDOW_CLOSED, PAIR_LIMIT = 131047, 131056
 THROUGHPUT, ACCOUNT_CALLS, APP_CALLS, SPAM_LIMIT = 130429, 80007, 4, 131048
-NO_SUCH_OBJECT = (100, 33)
-"""The code and its former subcode for an id that is unknown, or was deleted."""
+NO_SUCH_OBJECT = 100  # also for an id that is unknown, or was deleted
 _WAITS = {PAIR_LIMIT: 0.0, THROUGHPUT: 1.0, ACCOUNT_CALLS: 60.0, APP_CALLS: 60.0}
 # The operator has to act: no answer is lost until then.
 _ACCOUNT = (0, 3, 10, 190, 368, 131005, 131031, 131042, 131045, 133010, *range(200, 300))
@@ -25,7 +24,6 @@ WORDS: Mapping[int, str] = {
     3: "the access token lacks the permission whatsapp_business_messaging",
     4: "the app has made too many calls",
     10: "the access token lacks the permission whatsapp_business_messaging, or it was withdrawn",
-    100: "Meta does not accept a parameter",
     190: "the access token has expired; make a permanent one under System users",
     368: "the account is blocked for a time, for a violation of WhatsApp's policies",
     80007: "the WhatsApp Business account has made too many calls",
@@ -34,14 +32,13 @@ WORDS: Mapping[int, str] = {
     130497: "the account may not write to people in this country",
     131005: "the access token lacks a permission for this number",
     131008: "Meta misses a parameter",
-    131009: "Meta does not accept a parameter's value",
+    **dict.fromkeys((100, 131009), "Meta does not accept a parameter"),
     131021: "the number cannot write to itself",
     131026: "WhatsApp cannot deliver it: the person is not there, has an old version, or has not accepted the terms",
     131030: "a test number may write only to numbers on its list (App Dashboard, WhatsApp, API Setup)",
     131031: "the account is locked; see Business Support in Meta Business Suite",
     131037: "the number has no approved display name yet",
     131042: "there is a problem with the account's payment; see the billing settings",
-    131045: "the number is not registered for the Cloud API",
     131047: "more than 24 hours have passed since the person last wrote",
     131048: "too many messages of this number were blocked or reported, so that WhatsApp limits it",
     131049: "WhatsApp did not deliver it, to keep the person's number of business messages low",
@@ -54,19 +51,17 @@ WORDS: Mapping[int, str] = {
     132000: "the template has another number of variables; it needs exactly one, {{1}}",
     132001: "there is no such template in this language, or it is not approved",
     132005: "the text is too long for the template",
-    132015: "the template is paused for its quality",
-    132016: "the template was paused too often, and is disabled",
-    133010: "the number is not registered for the Cloud API",
+    **dict.fromkeys((132015, 132016), "the template is paused, or disabled, for its quality"),
+    **dict.fromkeys((131045, 133010), "the number is not registered for the Cloud API"),
 }
 
 
 class WhatsAppRefused(Undeliverable):
     """A refused call, with Meta's code; no retry helps."""
 
-    def __init__(self, message: str, *, code: int, subcode: int = 0) -> None:
+    def __init__(self, message: str, *, code: int) -> None:
         super().__init__(message)
         self.code = code
-        self.subcode = subcode
 
 
 def in_words(error: Raw) -> str:
@@ -91,7 +86,7 @@ def refusal(method: str, error: Raw, *, wait: float | None) -> AdapterError | No
         return _MEANINGS[code](said)
     if code in _PASSING:
         return AdapterError(f"Meta failed at {method}: {said}")
-    return WhatsAppRefused(said, code=code, subcode=whole(error, "error_subcode") or 0)
+    return WhatsAppRefused(said, code=code)
 
 
 FAILURES = {

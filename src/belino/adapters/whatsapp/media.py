@@ -1,9 +1,6 @@
 """Media of messages: files as refs that hold ids only, and their bytes by URLs that are valid for five minutes."""
 
-import base64
 import re
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
 
 from belino.adapters.whatsapp.client import CloudClient
 from belino.adapters.whatsapp.errors import NO_SUCH_OBJECT, WhatsAppRefused
@@ -11,23 +8,16 @@ from belino.domain.errors import MediaError, MediaExpired, MediaRefused
 from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import SourceMessage
 from belino.net.guard import host_of, parse_url
-from belino.net.json_fields import UNKNOWN_MIME, Raw, count, line, mime, table, words, yes
+from belino.net.json_fields import UNKNOWN_MIME, Raw, count, from_base64, line, mime, table, words, yes
 from belino.net.rest import LinkedFile
-from belino.net.stream import verified
 
 FILES_HOST = "lookaside.fbsbx.com"
-FILE_PATH = "/whatsapp_business/attachments/"
-"""The token is sent to no other page of that host."""
+FILE_PATH = "/whatsapp_business/attachments/"  # the token is sent to no other page of that host
 NAME_CHARS = 255
 _MEDIA_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_HEX = re.compile(r"[0-9a-fA-F]{64}")
 _STEPS = re.compile(r"(?i)/(?:\.|%2e){1,2}(?:[/?]|%2f|$)|\\|%5c|%00")
-_KINDS = {
-    "image": (MediaKind.IMAGE, "image/jpeg"),
-    "video": (MediaKind.VIDEO, "video/mp4"),
-    "audio": (MediaKind.AUDIO, "audio/ogg"),
-    "document": (None, UNKNOWN_MIME),
-    "sticker": (MediaKind.STICKER, "image/webp"),
-}
+_USUAL = {"image": "image/jpeg", "video": "video/mp4", "audio": "audio/ogg", "sticker": "image/webp"}
 
 
 def refs_of(message: Raw, source: SourceMessage) -> tuple[MediaRef, ...]:
@@ -35,17 +25,16 @@ def refs_of(message: Raw, source: SourceMessage) -> tuple[MediaRef, ...]:
     kind = words(message, "type")
     file = table(message, kind)
     media_id = words(file, "id")
-    if kind not in _KINDS or not _MEDIA_ID.fullmatch(media_id):
+    if kind not in (*_USUAL, "document") or not _MEDIA_ID.fullmatch(media_id):
         return ()
-    form, usual = _KINDS[kind]
-    told = mime(file, "mime_type", usual)
-    if kind == "audio" and yes(file, "voice"):
-        form = MediaKind.VOICE
+    told = mime(file, "mime_type", _USUAL.get(kind, UNKNOWN_MIME))
+    is_voice = kind == "audio" and yes(file, "voice")
+    form = kind_of(told) if kind == "document" else MediaKind.VOICE if is_voice else MediaKind(kind)
     checksum = as_sha256(words(file, "sha256"))
     return (
         source.ref(
             item=media_id,
-            kind=form or kind_of(told),
+            kind=form,
             mime=told,
             locator={"media": media_id, **({"sha256": checksum} if checksum else {})},
             file_name=line(file, "filename", most=NAME_CHARS) or None,
@@ -56,17 +45,12 @@ def refs_of(message: Raw, source: SourceMessage) -> tuple[MediaRef, ...]:
     )
 
 
-def uploaded_ref(media_id: str, kind: MediaKind, mime_type: str, source: SourceMessage) -> MediaRef:
-    """The ref of a file that we uploaded."""
-    return source.ref(item=media_id, kind=kind, mime=mime_type, locator={"media": media_id})
-
-
 def as_sha256(told: str) -> str:
     """A checksum in lower-case hex: webhooks have it in base64, and answers in hex; empty if it is neither."""
-    with suppress(ValueError):
-        raw = bytes.fromhex(told) if len(told) == 64 else base64.b64decode(told, validate=True)
-        return raw.hex() if len(raw) == 32 else ""
-    return ""
+    if _HEX.fullmatch(told):
+        return told.lower()
+    raw = from_base64(told)
+    return raw.hex() if len(raw) == 32 else ""
 
 
 class CloudDownload(LinkedFile):
@@ -82,12 +66,6 @@ class CloudDownload(LinkedFile):
         self._files_host = files_host
         self._checksums = {ref.locator.get("sha256", "")} - {""}
 
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The bytes, verified at their end."""
-        async with super().open() as chunks, aclosing(verified(chunks, self._checksums, self.shown)) as checked:
-            yield checked
-
     async def link(self) -> str:
         media_id = self._ref.locator.get("media", "")
         if not _MEDIA_ID.fullmatch(media_id):
@@ -95,8 +73,8 @@ class CloudDownload(LinkedFile):
         try:
             told = (await self._client.look(media_id, phone_number_id=self._client.number)).told
         except WhatsAppRefused as error:
-            if (error.code, error.subcode) == NO_SUCH_OBJECT or error.code == NO_SUCH_OBJECT[0]:
-                raise self._expired() from error
+            if error.code == NO_SUCH_OBJECT:
+                raise self.dead(0) from error
             raise MediaRefused(f"WhatsApp does not hand out {self.shown}: {error}") from error
         if checksum := as_sha256(words(told, "sha256")):
             self._checksums.add(checksum)
@@ -111,9 +89,6 @@ class CloudDownload(LinkedFile):
         return url
 
     def dead(self, status: int) -> MediaError:
-        return self._expired()
-
-    def _expired(self) -> MediaExpired:
         return MediaExpired(
             f"WhatsApp no longer has {self.shown}: it keeps files for a week; ask the sender to send it again"
         )

@@ -2,11 +2,12 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from belino.adapters.whatsapp.content import group_event, is_notice, text_of, what_it_is
+from belino.adapters.whatsapp.content import group_event, text_of, what_it_is
 from belino.adapters.whatsapp.errors import FAILURES, in_words
 from belino.adapters.whatsapp.media import refs_of
 from belino.domain.message import (
@@ -23,12 +24,12 @@ from belino.domain.message import (
     Origin,
     Presence,
     Quote,
-    SourceMessage,
     Unsupported,
     as_edit,
     as_unsupported,
 )
 from belino.net.json_fields import Raw, as_table, line, table, tables, whole, words, yes
+from belino.net.message_lines import joined
 
 PLATFORM = "whatsapp"
 _STATES = {
@@ -39,6 +40,7 @@ _STATES = {
     "failed": DeliveryState.FAILED,
 }
 _PRESENCE = {"group_create": Presence.ADDED, "group_delete": Presence.REMOVED}
+_MENTION = re.compile(r"(?<!\w)@([0-9]{7,})\b")
 _ECHOES = ("message_echoes", "smb_message_echoes")
 
 
@@ -58,8 +60,7 @@ class CloudParseContext:
     account: str
     me: CloudNumber
     received: datetime
-    texts: frozenset[str] = frozenset()
-    """The ids of our messages that can be sent as a template."""
+    texts: frozenset[str] = frozenset()  # the ids of our messages that can be sent as a template
 
     def conversation(self, channel: str) -> ConversationKey:
         return ConversationKey(platform=PLATFORM, account=self.account, channel=channel)
@@ -85,20 +86,18 @@ def _changes(payload: Raw) -> Iterator[tuple[str, Raw]]:
         yield from ((words(entry, "id"), change) for change in tables(entry, "changes"))
 
 
-def numbers_in(payload: Raw) -> frozenset[str]:
-    """The phone numbers of ours that a webhook is about, by Meta's ids."""
-    told = (table(table(change, "value"), "metadata") for _, change in _changes(payload))
-    return frozenset(words(each, "phone_number_id") for each in told) - {""}
-
-
-def account_news(payload: Raw) -> str:
-    """What Meta reports about the account as a whole, such as a restriction, in words; empty if nothing."""
+def notes(payload: Raw, me: CloudNumber) -> Iterator[tuple[str, str]]:
+    """What the operator should know of a webhook: events of other numbers, and restrictions of the account."""
     for _, change in _changes(payload):
         value = table(change, "value")
-        if words(change, "field") == "account_update" and (event := line(value, "event", most=64)):
-            kinds = [line(each, "restriction_type", most=64) for each in tables(value, "restriction_info")]
-            return ": ".join(filter(None, (event, ", ".join(kinds)))).lower().replace("_", " ")
-    return ""
+        number, event = words(table(value, "metadata"), "phone_number_id"), line(value, "event", most=64)
+        if number and number != me.id:
+            says = f"events of the phone number {number[:32]} come here and are not read"
+            yield "other numbers", f"{says}; give it an account of its own with public_url"
+        if words(change, "field") == "account_update" and event:
+            kinds = joined(*(line(each, "restriction_type", most=64) for each in tables(value, "restriction_info")))
+            news = joined(event, kinds, by=": ").lower().replace("_", " ")
+            yield "account", f"Meta reports {news}; see WhatsApp Manager"
 
 
 def _change(change: Raw, owner: str, view: CloudParseContext) -> tuple[Arrival, ...]:
@@ -122,15 +121,14 @@ def _event(raw: Raw, owner: str, view: CloudParseContext, *, what: str = "") -> 
     """An event about the account as a whole, or one that is not known."""
     written = json.dumps(raw, sort_keys=True, default=str, ensure_ascii=True)
     kind = line(raw, "field", most=64).replace("_", " ")
-    return Unsupported(
-        conversation=view.conversation(f"{SERVER}{owner[:64] or 'unknown'}"),
-        id=f"event-{hashlib.sha256(written.encode()).hexdigest()[:24]}",
+    origin = Origin(
+        where=view.conversation(f"{SERVER}{owner[:64] or 'unknown'}"),
+        own_id=f"event-{hashlib.sha256(written.encode()).hexdigest()[:24]}",
         author=UNKNOWN_AUTHOR,
         sent=view.received,
-        what=what or (f"an event of the kind {kind}" if kind else "a call of an unknown form"),
         chat_type=ChatType.CHANNEL,
-        is_event=True,
     )
+    return origin.report(what or (f"an event of the kind {kind}" if kind else "a call of unknown form"), is_event=True)
 
 
 def _people(value: Raw) -> Mapping[str, Author]:
@@ -171,35 +169,21 @@ def _said(raw: Raw, origin: Origin, me: CloudNumber) -> Arrival:
 
 def _message(raw: Raw, origin: Origin, me: CloudNumber) -> Message | Unsupported:
     text, context, is_direct = text_of(raw), table(raw, "context"), origin.chat_type is ChatType.DIRECT
-    refs = refs_of(raw, SourceMessage(where=origin.where, message_id=origin.own_id, sent=origin.sent))
+    refs = refs_of(raw, origin.source)
     is_forwarded = yes(context, "forwarded") or yes(context, "frequently_forwarded")
-    message = Message(
-        conversation=origin.where,
-        id=origin.own_id,
-        author=origin.author,
-        sent=origin.sent,
-        text=text,
-        media=refs,
-        chat_type=origin.chat_type,
+    named = set(_MENTION.findall(text))
+    answers_me = bool(me.digits) and words(context, "from") == me.digits
+    message = replace(
+        origin.message(text, refs),
         channel_name=origin.author.name if is_direct and origin.author.name != UNKNOWN_NAME else None,
-        addressed=is_direct or _names_me(text, context, me),
+        addressed=is_direct or answers_me or me.digits in named,
         reply_to=words(context, "id") or None,
         forward=Quote() if is_forwarded else None,
-        mentions_another=not is_direct and _names_another(text, me),
+        mentions_another=not is_direct and bool(named - {me.digits}),
     )
     if tables(raw, "errors") or not (text or refs):
-        return as_unsupported(message, what_it_is(raw), is_notice=is_notice(raw))
+        return as_unsupported(message, what_it_is(raw), is_notice=words(raw, "type") in ("system", "request_welcome"))
     return message
-
-
-def _names_me(text: str, context: Raw, me: CloudNumber) -> bool:
-    """Whether a message of a group is a reply to ours, or mentions our number."""
-    return bool(me.digits) and (words(context, "from") == me.digits or f"@{me.digits}" in text)
-
-
-def _names_another(text: str, me: CloudNumber) -> bool:
-    mentions = (word[1:].rstrip(".,;:!?)") for word in text.split() if word.startswith("@"))
-    return any(name.isdigit() and len(name) >= 7 and name != me.digits for name in mentions)
 
 
 def _echo(raw: Raw, view: CloudParseContext) -> Arrival:

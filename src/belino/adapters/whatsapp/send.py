@@ -1,11 +1,11 @@
 """Send parcels, each by one visible message: text, a file that was uploaded before, a template; and mark as read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from belino.adapters.whatsapp.capabilities import LIMITS, TEMPLATE_CHARS, UPLOADS
+from belino.adapters.whatsapp.capabilities import LIMITS, TEMPLATE_CHARS, TYPES, UPLOADS
 from belino.adapters.whatsapp.client import CloudClient
-from belino.adapters.whatsapp.media import uploaded_ref
+from belino.adapters.whatsapp.errors import WINDOW_CLOSED, WORDS
 from belino.domain.errors import AdapterError, NothingToEdit, Unanswered, Undeliverable, WindowClosed
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey, SourceMessage
@@ -14,17 +14,8 @@ from belino.net.json_fields import Raw, tables, words
 from belino.net.rest import Form, Latest
 
 PRODUCT = {"messaging_product": "whatsapp"}
-UPLOAD_SECONDS = 29 * 86_400.0
-"""Meta keeps an upload for thirty days."""
+UPLOAD_SECONDS = 29 * 86_400.0  # Meta keeps an upload for thirty days
 MOST_UPLOADS = 200
-_TYPES = {
-    SendAs.PHOTO: "image",
-    SendAs.VIDEO: "video",
-    SendAs.AUDIO: "audio",
-    SendAs.VOICE: "audio",
-    SendAs.STICKER: "sticker",
-    SendAs.DOCUMENT: "document",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +29,8 @@ class Template:
         """The message with this text; WindowClosed if it does not fit."""
         said = " ".join(text.split())  # variables take no line breaks
         if not said or len(said) > TEMPLATE_CHARS:
-            raise WindowClosed(
-                f"more than 24 hours have passed since the person last wrote, and the template takes a text of up to "
-                f"{TEMPLATE_CHARS} characters; it can be sent once they write again"
-            )
+            most = f"the template takes a text of up to {TEMPLATE_CHARS} characters"
+            raise WindowClosed(f"{WORDS[WINDOW_CLOSED]}, and {most}; it can be sent once they write again")
         body = {"type": "body", "parameters": [{"type": "text", "text": said}]}
         language = {"code": self.language}
         return {"type": "template", "template": {"name": self.name, "language": language, "components": [body]}}
@@ -67,9 +56,9 @@ class Uploads:
         self._kept.keep(key, (media_id, now))
         return media_id
 
-    def forget(self, file: OutgoingFile) -> None:
-        """Meta refused a message with this file: the next one uploads it again."""
-        for key in [key for key in self._kept if key[0] == file.sha256]:
+    def forget(self, files: Sequence[OutgoingFile]) -> None:
+        """Meta refused a message with these files: the next one uploads them again."""
+        for key in [key for key in self._kept if key[0] in {file.sha256 for file in files}]:
             del self._kept[key]
 
 
@@ -84,18 +73,18 @@ async def send(
     fields = {**PRODUCT, **recipient(parcel.conversation)}
     if parcel.reply_to:
         fields["context"] = {"message_id": parcel.reply_to}
+    media_id = ""
     if template is not None:
-        text = "" if parcel.files else parcel.plain or parcel.text
-        return _receipt(client, await client.post("messages", {**fields, **template.fields(text)}), parcel)
-    if not parcel.files:
-        text_fields = {"type": "text", "text": {"body": parcel.text, "preview_url": previews}}
-        return _receipt(client, await client.post("messages", {**fields, **text_fields}), parcel)
-    (file,) = parcel.files
-    media_id = await uploads.put(file)
+        fields |= template.fields("" if parcel.files else parcel.plain or parcel.text)
+    for file in parcel.files:
+        media_id = await uploads.put(file)
+        fields |= _media(file, media_id)
+    if template is None and not parcel.files:
+        fields |= {"type": "text", "text": {"body": parcel.text, "preview_url": previews}}
     try:
-        told = await client.post("messages", {**fields, **_media(file, media_id)})
+        told = await client.post("messages", fields)
     except Undeliverable:
-        uploads.forget(file)
+        uploads.forget(parcel.files)
         raise
     return _receipt(client, told, parcel, media_id)
 
@@ -127,7 +116,7 @@ def is_group(conversation: ConversationKey) -> bool:
 
 
 def _media(file: OutgoingFile, media_id: str) -> Mapping[str, object]:
-    kind, told = _TYPES[file.send_as], dict[str, object](id=media_id)
+    kind, told = TYPES[file.send_as], dict[str, object](id=media_id)
     if file.caption and LIMITS.files[file.send_as].caption:
         told["caption"] = file.caption
     if file.send_as is SendAs.DOCUMENT:
@@ -142,6 +131,7 @@ def _receipt(client: CloudClient, told: Raw, parcel: Parcel, media_id: str = "")
     if not own_id:
         raise Unanswered("Meta took the message and did not say under which id")
     source = SourceMessage(where=parcel.conversation, message_id=own_id, sent=client.clock.now())
-    refs = [uploaded_ref(media_id, file.kind, file.mime, source) for file in parcel.files]
-    stored = [StoredFile(form=file.send_as, ref=ref) for file, ref in zip(parcel.files, refs, strict=True)]
-    return Receipt(message_id=own_id, sent=source.sent, stored=tuple(stored) or None)
+    at = {"media": media_id}
+    refs = ((each, source.ref(item=media_id, kind=each.kind, mime=each.mime, locator=at)) for each in parcel.files)
+    stored = tuple(StoredFile(form=file.send_as, ref=ref) for file, ref in refs)
+    return Receipt(message_id=own_id, sent=source.sent, stored=stored or None)

@@ -55,10 +55,8 @@ def call(url: str, device: str, name: str, arguments: Mapping[str, Any]) -> obje
 
 def main(url: str) -> None:
     """Serve one session until the input ends."""
-    os.umask(0o077)
-    lines = CompanionLines()
 
-    def start(task: Mapping[str, Any]) -> Mapping[str, Call]:
+    def start(lines: CompanionLines, task: Mapping[str, Any]) -> Mapping[str, Call]:
         session = Path(task["session"])
         held = session.read_text(encoding="ascii") if session.exists() else ""
         session.touch()
@@ -66,7 +64,7 @@ def main(url: str) -> None:
         threading.Thread(target=follow, args=(url, device, session, lines), daemon=True).start()
         return {name: partial(call, url, device, name) for name in CALLS}
 
-    lines.serve(start)
+    CompanionLines().serve(start)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Client of a linked device: the protocol that the adapter needs of a library for WhatsApp, and errors in words."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -12,7 +12,16 @@ from belino.net.json_fields import Raw, count, words
 SESSION = "session.db"
 PROGRAM = (sys.executable, "-P", str(Path(__file__).with_name("socket.py")))
 LINK = "link it by `belino setup whatsapp`, or on the page, next to the account"
-
+_ENDS: Mapping[str, tuple[type[AdapterError], str]] = {
+    "logged out": (Unauthorized, f"the phone logged this device out; {LINK}"),
+    "banned": (Unauthorized, "WhatsApp banned this account{hours} ({why}); the phone shows what can be done"),
+    "replaced": (ListeningRefused, "another program opened this session; stop it, and link each by itself"),
+    "outdated": (ListeningRefused, "WhatsApp no longer accepts this version of neonize; update belino"),
+    "missing": (ListeningRefused, "{why}"),
+    "refused": (Unreached, "WhatsApp refuses the connection: {why}"),
+    "stopped": (Unreached, "WhatsApp cannot be reached: {why}"),
+}
+_PASSING = ("SERVICE_UNAVAILABLE", "INTERNAL_SERVER_ERROR")  # reasons after which the library connects again
 
 LinkedClient = Companion
 """A connection to WhatsApp as a linked device.
@@ -31,23 +40,9 @@ def connection(
 
 def ended(event: str, told: Raw) -> AdapterError | None:
     """Why a connection ended, in one sentence; None for other events, and where the library connects again."""
-    match event:
-        case "logged out":
-            return Unauthorized(f"the phone logged this device out; {LINK}")
-        case "banned":
-            hours = f" for {(count(told, 'Expire') or 0) / 3600:.0f} hours" if count(told, "Expire") else ""
-            why = words(told, "Code").replace("_", " ").lower() or "it does not say why"
-            return Unauthorized(f"WhatsApp banned this account{hours} ({why}); the phone shows what can be done")
-        case "replaced":
-            return ListeningRefused("another program opened this session; stop it, and link each by itself")
-        case "outdated":
-            return ListeningRefused("WhatsApp no longer accepts this version of neonize; update belino")
-        case "missing":
-            return ListeningRefused(words(told, "Message") or "neonize is not installed")
-        case "refused" if (reason := words(told, "Reason")) not in ("SERVICE_UNAVAILABLE", "INTERNAL_SERVER_ERROR"):
-            return Unreached(
-                f"WhatsApp refuses the connection: {words(told, 'Message') or reason or 'it does not say why'}"
-            )
-        case "stopped":
-            return Unreached(f"WhatsApp cannot be reached: {words(told, 'Message') or 'the connection ended'}")
-    return None
+    reason, seconds = words(told, "Reason"), count(told, "Expire")
+    if event not in _ENDS or reason in _PASSING:
+        return None
+    error, says = _ENDS[event]
+    why = words(told, "Message") or reason or words(told, "Code").replace("_", " ").lower() or "it does not say why"
+    return error(says.format(why=why, hours=f" for {seconds / 3600:.0f} hours" if seconds else ""))

@@ -3,9 +3,11 @@
 The locator of a ref is the media part of its message: type, path and hashes. The key is sealed.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from belino.adapters.whatsapp.content import KINDS
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import SourceMessage
 from belino.net.json_fields import Raw, count, has, line, measure, mime, real, table, tables, words, yes
@@ -18,26 +20,11 @@ _WRAPPED = (
     "documentWithCaptionMessage", "deviceSentMessage", "editedMessage", "lottieStickerMessage",
     "groupMentionedMessage", "associatedChildMessage", "spoilerMessage",
 )  # fmt: skip
-MEDIA = {
-    "imageMessage": (MediaKind.IMAGE, "image"),
-    "videoMessage": (MediaKind.VIDEO, "video"),
-    "ptvMessage": (MediaKind.VIDEO, "video"),
-    "audioMessage": (MediaKind.AUDIO, "audio"),
-    "documentMessage": (MediaKind.DOCUMENT, "document"),
-    "stickerMessage": (MediaKind.STICKER, "image"),
-}
-"""The kind of each file, and its type in WhatsApp's links."""
+MEDIA = {f"{kind}Message": kind for kind in MediaKind if kind is not MediaKind.VOICE} | {"ptvMessage": MediaKind.VIDEO}
 _POLLS = ("pollCreationMessage", *(f"pollCreationMessageV{version}" for version in range(2, 7)))
 _PLACES = {"locationMessage": "Location", "liveLocationMessage": "Live location"}
-_EVENTS = {"albumMessage": "an album, whose items follow", "senderKeyDistributionMessage": "keys of a group"}
-_KNOWN = {
-    **_EVENTS,
-    "pollUpdateMessage": "a vote in a poll, which is encrypted on its own",
-    "pinInChatMessage": "a message was pinned",
-    "keepInChatMessage": "a message was kept",
-    "groupInviteMessage": "an invitation to a group",
-    "callLogMesssage": "a call",
-}
+_EVENTS = ("albumMessage", "senderKeyDistributionMessage")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def unwrapped(content: Raw) -> tuple[Raw, bool]:
@@ -49,19 +36,24 @@ def unwrapped(content: Raw) -> tuple[Raw, bool]:
     return {"messageContextInfo": around, **content}, once
 
 
+def type_in_links(kind: str) -> str:
+    """The type of media in WhatsApp's links, where stickers are images."""
+    return "image" if kind == MediaKind.STICKER else kind
+
+
 def media_refs(content: Raw, source: SourceMessage, *, once: bool) -> tuple[MediaRef, ...]:
     """The ref of a message's file, of which it has one at most."""
     name = next((name for name in MEDIA if table(content, name)), None)
     if name is None:
         return ()
-    raw, (kind, media_type) = table(content, name), MEDIA[name]
+    raw, kind = table(content, name), MEDIA[name]
     hashes = {"encrypted": words(raw, "fileEncSHA256"), "plain": words(raw, "fileSHA256")}
     once = once or yes(raw, "viewOnce")
     ref = source.ref(
         item="0",
         kind=MediaKind.VOICE if yes(raw, "PTT") else kind,
         mime=mime(raw, "mimetype"),
-        locator={ONCE: "yes"} if once else {"type": media_type, "path": words(raw, "directPath"), **hashes},
+        locator={ONCE: "yes"} if once else {"type": type_in_links(kind), "path": words(raw, "directPath"), **hashes},
         file_name=line(raw, "fileName") or line(raw, "title") or None,
         size=count(raw, "fileLength"),
         duration=measure(raw, "seconds"),
@@ -96,8 +88,8 @@ def _facts(content: Raw) -> Iterator[str]:
 
 def what_is_in(content: Raw) -> tuple[str, bool]:
     """The words for a message without text and files, and whether it is an event and no message."""
-    keys = [key for key in content if key != "messageContextInfo"]
-    key = next((key for key in keys if key in _KNOWN), next(iter(keys), ""))
-    return _KNOWN.get(key) or (
-        f"a message of the kind {key[:64]}" if key else "an empty message"
-    ), key in _EVENTS or not key
+    known = {key: KINDS.get(_HUMP.sub("_", key).lower().removesuffix("_message"), "") for key in content}
+    known.pop("messageContextInfo", None)
+    key = next((key for key in known if known[key]), next(iter(known), ""))
+    says = f"a message of the kind {key[:64]}" if key else "an empty message"
+    return known.get(key) or says, key in _EVENTS or not key

@@ -1,27 +1,31 @@
 """Media of a linked device: files by WhatsApp's links, decrypted and encrypted in constant memory."""
 
 import secrets
-from base64 import b64decode, b64encode, urlsafe_b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from urllib.parse import quote
 
+from belino.adapters.whatsapp.capabilities import TYPES
 from belino.adapters.whatsapp.linked.client import LinkedClient
-from belino.adapters.whatsapp.linked.content import ONCE
-from belino.adapters.whatsapp.linked.crypto import KEY_BYTES, file_keys
+from belino.adapters.whatsapp.linked.content import ONCE, type_in_links
 from belino.domain.errors import AdapterError, MediaError, MediaExpired, MediaRefused, Undeliverable
+from belino.domain.limits import SendAs
 from belino.domain.media import MediaRef
 from belino.domain.ports import AdapterContext, HttpAnswer
 from belino.domain.reply import OutgoingFile
 from belino.net.client import error_for
-from belino.net.encrypted_stream import FileEncryption, FileHashes, decrypted, encrypted_size
-from belino.net.json_fields import from_json, words
+from belino.net.encrypted_stream import KEY_BYTES, FileEncryption, FileHashes, decrypted, encrypted_size, file_keys
+from belino.net.json_fields import from_base64, from_json, words
 from belino.net.rest import FileBody, LinkedFile, as_upload_errors
 
+LABELS = {kind: f"WhatsApp {kind.title()} Keys".encode() for kind in ("image", "video", "audio", "document")}
+"""By the type of media in WhatsApp's links."""
 MEDIA_URL = "https://mmg.whatsapp.net"
 _HEADERS = {"Origin": "https://web.whatsapp.com", "Referer": "https://web.whatsapp.com/"}
 ANSWER_BYTES = 64 * 1024
 REUPLOAD_SECONDS = 30.0
+WAVEFORM_POINTS = 64
 
 
 class LinkedDownload(LinkedFile):
@@ -42,8 +46,9 @@ class LinkedDownload(LinkedFile):
         """The plain bytes."""
         if ONCE in self._ref.locator:
             raise MediaRefused("it can be viewed once, on the phone: belino does not fetch it")
-        plain, encrypted, key = (_bytes(self._field(name)) for name in ("plain", "encrypted", "key"))
-        keys, hashes = file_keys(key, self._field("type")), FileHashes(plain=plain, encrypted=encrypted)
+        plain, encrypted, key = (from_base64(self._field(name)) for name in ("plain", "encrypted", "key"))
+        keys = file_keys(key, LABELS.get(self._field("type"), b""))
+        hashes = FileHashes(plain=plain, encrypted=encrypted)
         async with super().open() as chunks, aclosing(decrypted(chunks, keys, hashes)) as opened:
             yield opened
 
@@ -68,7 +73,7 @@ class LinkedDownload(LinkedFile):
         return self._at(path)
 
     def _at(self, path: str) -> str:
-        digest = quote(urlsafe_b64encode(_bytes(self._field("encrypted"))).decode())
+        digest = quote(urlsafe_b64encode(from_base64(self._field("encrypted"))).decode())
         mark = "&" if "?" in path else "?"
         return f"{self._base}{path}{mark}hash={digest}&mms-type={self._field('type')}&__wa-mms="
 
@@ -79,18 +84,15 @@ class LinkedDownload(LinkedFile):
 
 
 async def upload(
-    client: LinkedClient, context: AdapterContext, file: OutgoingFile, *, media_type: str, media_url: str
-) -> Mapping[str, object]:
+    client: LinkedClient, context: AdapterContext, file: OutgoingFile, *, media_url: str
+) -> tuple[str, Mapping[str, object]]:
     """Encrypt and upload a file, which is read twice: WhatsApp wants the checksum of the ciphertext before its bytes.
 
-    Returns the fields by which a message names it.
+    Returns the part of a message that names it.
     """
-    key = secrets.token_bytes(KEY_BYTES)
-    keys = file_keys(key, media_type)
-    checked = FileEncryption(keys)
-    async for _ in checked.chunks(FileBody(file).chunks()):
-        pass
-    hashes = checked.hashes
+    key, media_type = secrets.token_bytes(KEY_BYTES), type_in_links(TYPES[file.send_as])
+    keys = file_keys(key, LABELS[media_type])
+    hashes = await FileEncryption(keys).measured(FileBody(file).chunks())
     ticket = await client.call("media", {})
     token, auth = quote(urlsafe_b64encode(hashes.encrypted).decode()), quote(words(ticket, "auth"), safe="")
     # Of its hosts, WhatsApp names the one of `media_url` as the one that serves everybody.
@@ -113,15 +115,20 @@ async def upload(
         raise Undeliverable(f"WhatsApp took {file.name} and did not say where it is")
     texts = {"mediaKey": key, "fileSHA256": hashes.plain, "fileEncSHA256": hashes.encrypted}
     fields = {name: b64encode(value).decode() for name, value in texts.items()}
-    return {
-        **fields,
-        "URL": words(told, "url"),
-        "directPath": words(told, "direct_path"),
-        "fileLength": hashes.size,
-    }
+    where = {"URL": words(told, "url"), "directPath": words(told, "direct_path"), "fileLength": hashes.size}
+    return f"{TYPES[file.send_as]}Message", {**_facts(file), **fields, **where}
 
 
-def _bytes(text: str) -> bytes:
-    with suppress(ValueError):
-        return b64decode(text, validate=True)
-    return b""
+def _facts(file: OutgoingFile) -> Mapping[str, object]:
+    """What a message says about its file."""
+    is_voice, facts = file.send_as is SendAs.VOICE, dict[str, object](mimetype=file.mime, caption=file.caption)
+    if file.send_as is SendAs.DOCUMENT:
+        facts |= {"fileName": file.name, "title": file.name}
+    else:
+        facts |= {"width": file.width, "height": file.height, "seconds": round(file.seconds or 0)}
+    if is_voice:
+        facts |= {"mimetype": "audio/ogg; codecs=opus", "PTT": True}
+    if is_voice and file.waveform:  # from 0 to 100, at 64 points
+        points = (file.waveform[at * len(file.waveform) // WAVEFORM_POINTS] for at in range(WAVEFORM_POINTS))
+        facts["waveform"] = b64encode(bytes(point * 100 // 255 for point in points)).decode()
+    return {name: value for name, value in facts.items() if value}

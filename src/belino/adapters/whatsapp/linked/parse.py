@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from belino.adapters.whatsapp.linked.content import VIEW_ONCE, media_refs, text_of, unwrapped, what_is_in
+from belino.domain.errors import Undeliverable
 from belino.domain.message import (
     UNKNOWN_NAME,
     Arrival,
@@ -49,6 +50,13 @@ class LinkedView:
     def is_me(self, address: str) -> bool:
         return bool(address) and address in (self.me, self.lid)
 
+    def author_of(self, message_id: str, chat: str) -> str:
+        """The address of a message's author, by its id."""
+        author = message_id.partition(".")[2]
+        if author == OWN:
+            return self.me
+        return f"{author[1:]}{HIDDEN}" if author.startswith("L") else f"{author}{PEOPLE}" if author else chat
+
 
 def id_of(address: str) -> str:
     """The id of a channel or person here: a number alone, everything else with its server."""
@@ -59,6 +67,14 @@ def address_of(own_id: str) -> str:
     """The address of a channel or person; without the device that a message may name."""
     user, at, server = own_id.partition("@")
     return f"{user.partition(':')[0]}{at}{server}" if at else f"{user}{PEOPLE}"
+
+
+def chat_of(conversation: ConversationKey) -> str:
+    """The address of a conversation."""
+    chat = address_of(conversation.channel)
+    if not chat.endswith((PEOPLE, HIDDEN, GROUPS)):
+        raise Undeliverable("this conversation is no chat of WhatsApp")
+    return chat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,32 +102,23 @@ class _Frame(Origin):
 
 def parse(event: Raw, view: LinkedView) -> Sequence[Arrival]:
     """The arrivals of an event; those of `history` are messages from before."""
-    told = table(event, "data")
-    match words(event, "event"):
-        case "message":
-            return (_said(told, view),)
-        case "history":
-            return tuple(_said(each, view) for each in tables(told, "messages"))
-        case "receipt":
-            return tuple(_statuses(told, _frame(told, view)))
-        case "undecryptable":
-            says = "a message that this device cannot read, such as one to be viewed once: open it on the phone"
-            return (as_unsupported(_message(NOTHING, _frame(table(told, "Info"), view)), says),)
-        case "group" | "joined":
-            return (_membership(told, view),)
-        case _:
-            return ()
+    told, name = table(event, "data"), words(event, "event")
+    if name in ("message", "history"):
+        return tuple(_said(each, view) for each in (tables(told, "messages") if name == "history" else (told,)))
+    if name in ("group", "joined"):
+        return (_membership(told, view),)
+    if name == "undecryptable":
+        says = "a message that this device cannot read, such as one to be viewed once: open it on the phone"
+        return (as_unsupported(_message(NOTHING, _frame(table(told, "Info"), view)), says),)
+    return tuple(_statuses(told, _frame(told, view))) if name == "receipt" else ()
 
 
 def _frame(info: Raw, view: LinkedView) -> _Frame:
     source, is_own = table(info, "MessageSource"), yes(table(info, "MessageSource"), "IsFromMe")
     chat, sender = words(source, "Chat"), view.me if is_own else words(source, "Sender")
-    by_number = [each for each in (sender, words(source, "SenderAlt")) if each.endswith(PEOPLE)]
-    person = next(iter(by_number), sender)
-    peer = chat
-    if chat.endswith(HIDDEN):
-        alternative = words(source, "RecipientAlt") if is_own else person
-        peer = alternative if alternative.endswith(PEOPLE) else chat
+    person = next((each for each in (sender, words(source, "SenderAlt")) if each.endswith(PEOPLE)), sender)
+    alternative = words(source, "RecipientAlt") if is_own else person
+    peer = alternative if chat.endswith(HIDDEN) and alternative.endswith(PEOPLE) else chat
     # To others, what the owner writes on the phone is the agent's; a chat with oneself is where the owner asks it.
     is_agent = is_own and not view.is_me(chat) and not view.is_me(peer)
     return _Frame(
@@ -152,14 +159,9 @@ def _message(content: Raw, frame: _Frame, *, once: bool = False) -> Message:
     forward = Quote(text=text, media=media) if yes(around, "isForwarded") and (text or media) else None
     answers_me = quote is not None and (quote.message_id or "").endswith(f".{OWN}")
     seconds = count(around, "expiration")
-    return Message(
-        conversation=frame.where,
+    return replace(
+        frame.message("" if forward else text, () if forward else media),
         id=own_id,
-        author=frame.author,
-        sent=frame.sent,
-        text="" if forward else text,
-        media=() if forward else media,
-        chat_type=frame.chat_type,
         channel_name=view.groups.get(frame.chat),
         addressed=frame.chat_type is ChatType.DIRECT or names_me or answers_me,
         reply_to=None if quote is None else quote.message_id,
@@ -204,14 +206,8 @@ def _statuses(told: Raw, frame: _Frame) -> Iterator[DeliveryStatus]:
     """What became of messages of ours; what was read on the phone is no news."""
     state = _STATES.get(words(told, "Type") or "DELIVERED")
     for stanza in texts(told, "MessageIDs") if state is not None and not frame.is_own else ():
-        yield DeliveryStatus(
-            conversation=frame.where,
-            id=f"{stanza}.{state}",  # one for all members of a group
-            message_id=f"{stanza}.{OWN}",
-            sent=unix_time(told, "Timestamp"),
-            state=state or DeliveryState.DELIVERED,
-            author=frame.author,
-        )
+        report = replace(frame, own_id=f"{stanza}.{state}", sent=unix_time(told, "Timestamp"))  # one for all of a group
+        yield report.status(f"{stanza}.{OWN}", state or DeliveryState.DELIVERED)
 
 
 def _membership(told: Raw, view: LinkedView) -> Unsupported:

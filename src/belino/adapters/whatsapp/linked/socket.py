@@ -8,34 +8,28 @@ was processed: at most one is here, then a hundred in neonize, then WhatsApp has
 import ctypes
 import importlib.metadata
 import importlib.util
-import os
 import platform
 import re
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from belino.aio.companion_program import Call, CallFailed, CompanionLines
+from belino.aio.companion_program import Call, CallFailed, CompanionLines, explained
 
 VERSION = "0.5.2"
 # Of a conversation's history: the latest, in parts of bounded size.
 MOST_PAST, PAST_AT_ONCE = 200, 50
 # Thumbnails, and keys that only the library needs.
-DROPPED = frozenset(
-    {
-        "Raw", "JPEGThumbnail", "pngThumbnail", "thumbnailDirectPath", "thumbnailSHA256", "thumbnailEncSHA256",
-        "scansSidecar", "streamingSidecar", "firstFrameSidecar", "firstScanSidecar", "messageSecret",
-        "deviceListMetadata", "senderKeyDistributionMessage", "waveform",
-    }
-)  # fmt: skip
+DROPPED = frozenset({
+    "Raw", "JPEGThumbnail", "pngThumbnail", "thumbnailDirectPath", "thumbnailSHA256", "thumbnailEncSHA256",
+    "scansSidecar", "streamingSidecar", "firstFrameSidecar", "firstScanSidecar", "messageSecret", "deviceListMetadata",
+    "senderKeyDistributionMessage", "waveform",
+})  # fmt: skip
 NUMBERS = frozenset({"fileLength", "Timestamp", "Expire"})
-NOWHERE = "http://127.0.0.1:9"
-"""A proxy that refuses every connection."""
+NOWHERE = "http://127.0.0.1:9"  # a proxy that refuses every connection
 _TICKET = re.compile(r'[?&]auth=([^&"\s]+)')
-_URL = re.compile(r"(?:https?|wss?)://\S+")
 _KINDS = {
     r"rate-overlimit|\b429\b": "limited",
     r"server returned error 5\d\d": "failed",
@@ -45,23 +39,26 @@ _KINDS = {
 }
 
 
+def version_problem() -> str:
+    """Why the installed neonize is not the one that this is written for; empty if it is."""
+    found = importlib.util.find_spec("neonize") and importlib.metadata.version("neonize")
+    cure = f"`pip install 'belino[whatsapp]'` installs neonize {VERSION}"
+    return "" if found == VERSION else f"neonize {f'{found} is' if found else 'is not'} installed; {cure}"
+
+
 def library_problem() -> str:
     """Why neonize must not be imported: it downloads its library if that is missing or of another version."""
-    cure = f"`pip install 'belino[whatsapp]'` installs neonize {VERSION}"
-    found = importlib.util.find_spec("neonize")
-    if found is None or not found.submodule_search_locations:
-        return f"neonize is not installed; {cure}"
-    if (version := importlib.metadata.version("neonize")) != VERSION:
-        return f"neonize {version} is installed; {cure}"
+    if problem := version_problem():
+        return problem
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine().lower(), platform.machine().lower())
-    ending = "dylib" if sys.platform == "darwin" else "so"
-    file = Path(found.submodule_search_locations[0]) / f"neonize-{platform.system().lower()}-{machine}.{ending}"
+    name = f"neonize-{platform.system().lower()}-{machine}.{'dylib' if sys.platform == 'darwin' else 'so'}"
+    file = Path(str(importlib.metadata.distribution("neonize").locate_file("neonize"))) / name
     if not file.is_file():
         return f"neonize {VERSION} has no library for {platform.system()} on {machine}"
     library = ctypes.CDLL(str(file))
     library.GetVersion.restype = ctypes.c_char_p
     is_that = library.GetVersion() == VERSION.encode()
-    return "" if is_that else f"the library of neonize is not of version {VERSION}; {cure}"
+    return "" if is_that else f"the library of neonize is not of version {VERSION}; install neonize again"
 
 
 def plain(message: Any) -> Any:
@@ -113,34 +110,17 @@ class Device:
         props = DeviceProps(os="belino", platformType=DeviceProps.DESKTOP)
         self._client = NewClient(str(task["session"]), props=props, uuid="belino")
         told = {
-            "message": events.MessageEv,
-            "receipt": events.ReceiptEv,
-            "undecryptable": events.UndecryptableMessageEv,
-            "group": events.GroupInfoEv,
-            "joined": events.JoinedGroupEv,
-            "paired": events.PairStatusEv,
-            "disconnected": events.DisconnectedEv,
-            "logged out": events.LoggedOutEv,
-            "replaced": events.StreamReplacedEv,
-            "banned": events.TemporaryBanEv,
-            "outdated": events.ClientOutdatedEv,
+            "message": events.MessageEv, "receipt": events.ReceiptEv, "undecryptable": events.UndecryptableMessageEv,
+            "group": events.GroupInfoEv, "joined": events.JoinedGroupEv, "paired": events.PairStatusEv,
+            "disconnected": events.DisconnectedEv, "logged out": events.LoggedOutEv, "banned": events.TemporaryBanEv,
+            "replaced": events.StreamReplacedEv, "outdated": events.ClientOutdatedEv,
             "refused": events.ConnectFailureEv,
-        }
+        }  # fmt: skip
         for name, kind in told.items():
             self._client.event(kind)(lambda _, event, name=name: lines.tell(name, plain(event)))
         self._client.event(events.ConnectedEv)(lambda *_: self._connected())
         self._client.event(events.HistorySyncEv)(lambda _, event: self._tell_past(event.Data))
         self._client.event.qr(lambda _, code: self._tell_codes(code.decode()))
-
-    def connect(self) -> None:
-        """Keep the connection until the process ends."""
-        from neonize.exc import NeonizeError
-
-        try:
-            self._client.connect()
-            self._lines.tell("stopped", {})
-        except NeonizeError as error:
-            self._lines.tell("stopped", {"Message": _URL.sub("…", str(error))[:300]})
 
     def _connected(self) -> None:
         me = plain(self._client.get_me())
@@ -157,10 +137,14 @@ class Device:
         if phone:  # the code to type is valid as long as the connection
             self._lines.tell("pairing", {"code": self._client.PairPhone(phone, True)})
 
-    def calls(self) -> Mapping[str, Call]:
-        """The calls by their names."""
+    def start(self) -> Mapping[str, Call]:
+        """Connect, until the process ends. Returns the calls by their names."""
+        from neonize.exc import NeonizeError
+
+        self._lines.keep(self._client.connect, NeonizeError)
         calls = {"send": self._send, "read": self._read, "typing": self._typing, "groups": self._groups}
-        return {name: _explained(call) for name, call in {**calls, "media": self._ticket}.items()}
+        calls |= {"media": self._ticket}
+        return {name: explained(call, NeonizeError, _KINDS) for name, call in calls.items()}
 
     def _send(self, told: Mapping[str, Any]) -> object:
         from google.protobuf.json_format import ParseDict
@@ -178,19 +162,15 @@ class Device:
     def _typing(self, told: Mapping[str, Any]) -> object:
         from neonize.utils.enum import ChatPresence, ChatPresenceMedia
 
-        return self._client.send_chat_presence(
-            _jid(told["chat"]), ChatPresence.CHAT_PRESENCE_COMPOSING, ChatPresenceMedia(int(bool(told.get("voice"))))
-        )
+        media = ChatPresenceMedia(int(bool(told.get("voice"))))
+        return self._client.send_chat_presence(_jid(told["chat"]), ChatPresence.CHAT_PRESENCE_COMPOSING, media)
 
     def _groups(self, _: Mapping[str, Any]) -> object:
         return {plain(group)["JID"]: group.GroupName.Name for group in self._client.get_joined_groups()}
 
     def _ticket(self, _: Mapping[str, Any]) -> object:
-        """The ticket for uploads.
-
-        neonize uploads only what is in memory as a whole, and does not tell the ticket. But an upload over a proxy that
-        refuses every connection sends nothing, and its error names the address with it.
-        """
+        """The ticket for uploads, which neonize does not tell, and it uploads only what is in memory as a whole."""
+        # An upload over a proxy that refuses every connection sends nothing, and its error names the address with it.
         from neonize.exc import UploadError
         from neonize.utils.enum import MediaType
 
@@ -206,22 +186,6 @@ class Device:
         raise CallFailed("unsupported", "the ticket for uploads cannot be had")
 
 
-def _explained(call: Call) -> Call:
-    """A call whose errors say what is to be done; without addresses, which may hold tickets."""
-
-    from neonize.exc import NeonizeError
-
-    def explained(told: Mapping[str, Any]) -> object:
-        try:
-            return call(told)
-        except NeonizeError as error:
-            says = _URL.sub("…", str(error))[:300]
-            kind = next((kind for mark, kind in _KINDS.items() if re.search(mark, says)), "refused")
-            raise CallFailed(kind, says) from None
-
-    return explained
-
-
 def _jid(text: str) -> Any:
     from neonize.utils.jid import build_jid
 
@@ -229,23 +193,14 @@ def _jid(text: str) -> Any:
     return build_jid(user, server)
 
 
-def main() -> None:
-    """Serve one session until the input ends."""
-    os.umask(0o077)
-    lines = CompanionLines()
+def start(lines: CompanionLines, task: Mapping[str, Any]) -> Mapping[str, Call]:
+    """Begin to serve one session."""
+    if problem := library_problem():
+        raise CallFailed("missing", problem)
+    import pylibmagic  # noqa: F401 - libmagic, for python-magic
 
-    def start(task: Mapping[str, Any]) -> Mapping[str, Call]:
-        if problem := library_problem():
-            threading.Thread(target=lines.tell, args=("missing", {"Message": problem}), daemon=True).start()
-            return {}
-        import pylibmagic  # noqa: F401 - libmagic, for python-magic
-
-        device = Device(lines, task)
-        threading.Thread(target=device.connect, daemon=True).start()
-        return device.calls()
-
-    lines.serve(start)
+    return Device(lines, task).start()
 
 
 if __name__ == "__main__":
-    main()
+    CompanionLines().serve(start)
